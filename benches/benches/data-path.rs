@@ -1,21 +1,25 @@
-//! What rules cost the packets: TCP connections a second and the round trip of the first UDP packet, through a
-//! node with no rules, one rule, and the rules of each mode.
+//! What rules cost the packets: TCP connections a second and the processor time of each, and the round trip
+//! of the first UDP packet, through a node with no rules, one rule, and the rules of each mode.
 //!
 //! A pod connects to Services whose endpoints are on another node; each kind of rules has a network of its
 //! own, in throw-away namespaces, and the kinds take turns in each round, so that all meet the same load of
-//! the machine. Medians of the rounds are printed as a Markdown table. One service is the last of all, the one
-//! that a list of rules finds last; the others are taken in no order. Every measurement is made again while
-//! 100 services change each second.
+//! the machine. Medians of the rounds are printed as a Markdown table. One service is the last of all, the
+//! one that a list of rules finds last; the others are taken in no order. Every measurement is made again
+//! while 100 services change each second.
 //!
 //! - *no rules*: the pod connects to the endpoint itself, and nothing is tracked.
 //! - *one rule*: nftables with a single rule that rewrites the destination, the least that any proxy costs.
-//! - *ipvs*: only in a guest kernel that has IPVS (`cargo xtask bench data-path --guest`). Times there compare
+//! - *ipvs*: only in a guest kernel that has IPVS (`cargo xtask bench data-path --guest`). Times there
+//!   compare
 //!   with each other only.
 //!
-//! `cargo bench -p benches --bench data-path` takes ten minutes. With `-- --smoke`, and under `cargo test`, it
-//! takes seconds, and only shows that it works. Names of rules as in the table choose among them:
-//! `-- none "nftables, maps"`. `SLUICEGATE_BENCH_ROUNDS` says how many rounds (9); `SLUICEGATE_BENCH_ALL` adds
-//! what takes minutes to be loaded.
+//! The processor time is that of client, server and kernel: packets cross the namespaces within the system
+//! call that sends them, and are charged to it. On a busy machine it is the steadiest figure.
+//!
+//! `cargo bench -p benches --bench data-path` takes a quarter of an hour. With `-- --smoke`, and under `cargo
+//! test`, it takes seconds, and only shows that it works. Names of rules as in the table choose among them:
+//! `-- none "nftables, maps"`. `SLUICEGATE_BENCH_ROUNDS` says how many rounds (9); `SLUICEGATE_BENCH_ALL`
+//! adds what takes minutes to be loaded.
 
 use std::cell::Cell;
 use std::io::Read as _;
@@ -24,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::record::{self, Unit};
-use benches::timing::is_measuring;
+use benches::timing::{is_measuring, process_time};
 use sluicegate_lab::{Network, NetworkSpec, PodSpec, Wire};
 use sluicegate_nftables::Transaction;
 use sluicegate_proxier::sysctl;
@@ -45,9 +49,9 @@ fn main() {
         true => Effort::MEASURE,
         false => Effort::SMOKE,
     };
-    if testns::guest().is_some() {
-        // One processor, on which each packet takes ten times as long.
-        effort.sizes = &[100, 1_000];
+    if testns::guest().is_some() && is_measuring() {
+        // Its clock counts instructions, which are the same each time, and take ten times as long.
+        (effort.quiet, effort.changing) = (Duration::from_millis(40), Duration::from_millis(200));
     }
     let rounds = std::env::var("SLUICEGATE_BENCH_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
     effort.rounds = rounds.unwrap_or(effort.rounds);
@@ -71,13 +75,13 @@ struct Effort {
 
 impl Effort {
     const MEASURE: Self = Self {
-        sizes: &[1_000, 10_000],
+        sizes: &[1, 100, 10_000],
         rounds: 9,
         quiet: Duration::from_millis(200),
         changing: Duration::from_millis(1_000),
     };
     const SMOKE: Self = Self {
-        sizes: &[20],
+        sizes: &[100],
         rounds: 1,
         quiet: Duration::from_millis(5),
         changing: Duration::from_millis(20),
@@ -147,7 +151,7 @@ impl Rules {
             {
                 false
             }
-            Self::Iptables(BackEnd::Nft) if services > 1_000 && std::env::var_os(EVERYTHING).is_none() => {
+            _ if services > 1_000 && self.is_slow_to_load() && std::env::var_os(EVERYTHING).is_none() => {
                 eprintln!(
                     "{}: {services} services take minutes to load: left out without {EVERYTHING}",
                     self.name()
@@ -158,6 +162,12 @@ impl Rules {
             Self::Iptables(_) => testns::have(&["iptables-legacy-restore"]),
             _ => true,
         }
+    }
+
+    /// Returns whether thousands of services take minutes: the kernel walks all chains with each change of
+    /// verdicts.
+    const fn is_slow_to_load(self) -> bool {
+        matches!(self, Self::Iptables(BackEnd::Nft) | Self::Nftables(Layout::Chains))
     }
 
     /// Loads the rules on the node. Returns what changes them later, and is none for those that stay.
@@ -224,7 +234,8 @@ struct World {
 /// What one round measures, in the order of the columns.
 #[derive(Clone, Copy, Default)]
 struct Figures {
-    connections: [f64; 3],
+    /// A second, and the processor time of one.
+    connections: [(f64, Duration); 3],
     /// The median and the 99th percentile.
     packets: [(Duration, Duration); 3],
 }
@@ -244,7 +255,7 @@ impl World {
         figures.packets[0] = self.first_packets(&last, effort.quiet);
         figures.connections[1] = self.connections(&any, effort.quiet);
         figures.packets[1] = self.first_packets(&any, effort.quiet);
-        if let Some(mut backend) = self.backend.take() {
+        if let Some(mut backend) = self.backend.take_if(|_| self.services >= CHANGED) {
             let stop = AtomicBool::new(false);
             let mut cluster = std::mem::take(&mut self.cluster);
             std::thread::scope(|scope| {
@@ -287,11 +298,12 @@ impl World {
         }
     }
 
-    /// Returns the number of TCP connections a second, each opened, accepted, closed by the server and reset.
-    fn connections(&self, to: &[IpAddr], time: Duration) -> f64 {
+    /// Returns the number of TCP connections a second, each opened, accepted, closed by the server and reset,
+    /// and the processor time of one.
+    fn connections(&self, to: &[IpAddr], time: Duration) -> (f64, Duration) {
         let port = self.port();
         self.client().run(|| {
-            let (start, mut count) = (Instant::now(), 0_u32);
+            let (start, used, mut count) = (Instant::now(), process_time(), 0_u32);
             for ip in to.iter().cycle() {
                 let mut stream = TcpStream::connect((*ip, port)).expect("a connection");
                 assert_eq!(stream.read(&mut [0]).expect("the end of the stream"), 0);
@@ -303,7 +315,7 @@ impl World {
                     break;
                 }
             }
-            f64::from(count) / start.elapsed().as_secs_f64()
+            (f64::from(count) / start.elapsed().as_secs_f64(), (process_time() - used) / count)
         })
     }
 
@@ -346,41 +358,73 @@ impl World {
             _ => format!("| {services} | {affinity} | {}", self.rules.name()),
         };
         for column in 0..3 {
-            let is_measured = column < 2 || self.backend.is_some();
-            let rate = median(self.figures.iter().map(|figures| figures.connections[column]), f64::total_cmp);
+            let of = |value: fn(&Figures, usize) -> f64| {
+                median(self.figures.iter().map(|figures| value(figures, column)), f64::total_cmp)
+            };
+            let rate = of(|figures, column| figures.connections[column].0);
+            let used =
+                median(self.figures.iter().map(|figures| figures.connections[column].1), Duration::cmp);
             let half = median(self.figures.iter().map(|figures| figures.packets[column].0), Duration::cmp);
             let most = median(self.figures.iter().map(|figures| figures.packets[column].1), Duration::cmp);
-            row += &match is_measured {
-                true => format!(" | {rate:.0} | {} / {}", half.as_micros(), most.as_micros()),
+            row += &match self.has(column) {
+                true => {
+                    format!(
+                        " | {rate:.0} / {:.1} | {} / {}",
+                        used.as_nanos() as f64 / 1e3,
+                        half.as_micros(),
+                        most.as_micros()
+                    )
+                }
                 false => " | | ".to_owned(),
             };
         }
         row + " |"
     }
 
+    /// Returns whether a column says anything.
+    fn has(&self, column: usize) -> bool {
+        match column {
+            // The last is any, where there is one.
+            0 => self.services > 1,
+            1 => true,
+            _ => self.backend.is_some() && self.services >= CHANGED,
+        }
+    }
+
     /// Keeps the columns of the row, a sample for each round.
     fn keep(&self, services: u32, affinity: bool) {
         let affinity = if affinity { ", session affinity" } else { "" };
+        let area = if testns::guest().is_some() { "data path, guest" } else { "data path" };
         for (column, name) in
             ["the last service", "any service", "any, 100 change a second"].iter().enumerate()
         {
-            if column == 2 && self.backend.is_none() {
+            if !self.has(column) {
                 continue;
             }
-            let all = |value: fn(&Figures, usize) -> f64| -> Vec<f64> {
-                self.figures.iter().map(|figures| value(figures, column)).collect()
-            };
-            let rates = all(|figures, column| figures.connections[column]);
-            let waits = all(|figures, column| figures.packets[column].0.as_secs_f64() * 1e9);
-            for (what, unit, samples) in
-                [("TCP connections", Unit::PerSecond, rates), ("first UDP packet", Unit::Nanoseconds, waits)]
-            {
+            let keep = |what: &str, unit, value: fn(&Figures, usize) -> f64| {
+                let samples: Vec<_> = self.figures.iter().map(|figures| value(figures, column)).collect();
                 let what = format!("{what}: {name}{affinity}");
-                let area = if testns::guest().is_some() { "data path, guest" } else { "data path" };
                 record::keep(area, &what, self.rules.name(), services, unit, &samples);
+            };
+            keep("TCP connections", Unit::PerSecond, |figures, column| figures.connections[column].0);
+            // What changes the services takes processor time, too.
+            if column < 2 {
+                keep("processor time of a connection", Unit::Nanoseconds, |figures, column| {
+                    nanoseconds(figures.connections[column].1)
+                });
             }
+            keep("first UDP packet, p50", Unit::Nanoseconds, |figures, column| {
+                nanoseconds(figures.packets[column].0)
+            });
+            keep("first UDP packet, p99", Unit::Nanoseconds, |figures, column| {
+                nanoseconds(figures.packets[column].1)
+            });
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
 }
 
 fn measure(effort: &Effort, services: u32, affinity: bool) {
@@ -403,8 +447,8 @@ fn change_until(stop: &AtomicBool, backend: &mut (dyn Backend + Send), cluster: 
     let services = u32::try_from(cluster.service_count()).expect("few services");
     for round in 0_u32.. {
         let next = Instant::now() + Duration::from_secs(1);
-        for n in 0..100.min(services) {
-            let index = (round * 100 + n) * 97 % services;
+        for n in 0..CHANGED {
+            let index = (round * CHANGED + n) * 97 % services;
             let current = cluster.slices(&service_name(index)).next().expect("every service has one");
             let has_last =
                 current.endpoints.iter().any(|one| one.ip == IpAddr::from(endpoint(ENDPOINTS - 1)));
@@ -535,7 +579,7 @@ fn median<T: Copy>(values: impl Iterator<Item = T>, order: impl Fn(&T, &T) -> st
 }
 
 const HEAD: &str = "\
-| services | affinity | rules | TCP/s, last | first UDP packet, µs: p50 / p99 | TCP/s, any | UDP, any \
+| services | affinity | rules | TCP/s, last / µs of a processor | first UDP packet, µs: p50 / p99 | TCP/s, any | UDP, any \
 | TCP/s, any, 100 change a second | UDP, the same |
 |---:|---|---|---:|---:|---:|---:|---:|---:|";
 const ONE_RULE: &str = "table ip one {
@@ -549,6 +593,8 @@ const SERVICE_PORT: u16 = 80;
 const TARGET_PORT: u16 = 8080;
 /// The number of endpoints of a service; one more takes the place of the last when it changes.
 const ENDPOINTS: u32 = 3;
+/// The number of services that change in a second.
+const CHANGED: u32 = 100;
 /// The time between two datagrams, so that no measurement uses up the source ports.
 const PAUSE: Duration = Duration::from_micros(200);
 /// The slots of maglev: 251 would make 2.5 million elements of 10,000 services.

@@ -13,6 +13,14 @@ pub enum Unit {
     Nanoseconds,
     /// A rate: more is better.
     PerSecond,
+    /// Memory.
+    Mebibytes,
+    /// How many there are.
+    Number,
+    /// A part of a hundred.
+    Percent,
+    /// How many times as much.
+    Times,
 }
 
 /// Appends a line of JSON to the file `AREA.jsonl` in the directory that `SLUICEGATE_BENCH_RECORDS` names.
@@ -28,14 +36,20 @@ pub fn keep(area: &str, what: &str, who: &str, size: u32, unit: Unit, samples: &
     let unit = match unit {
         Unit::Nanoseconds => "ns",
         Unit::PerSecond => "1/s",
+        Unit::Mebibytes => "MiB",
+        Unit::Number => "1",
+        Unit::Percent => "%",
+        Unit::Times => "x",
     };
     let mut list = String::new();
     for (n, sample) in samples.iter().enumerate() {
         let _ = write!(list, "{}{sample}", if n == 0 { "" } else { "," });
     }
     let path = std::path::Path::new(&directory).join(format!("{area}.jsonl"));
+    let profile = if cfg!(debug_assertions) { "dev" } else { "bench" };
     let line = format!(
-        "{{\"area\":{area:?},\"what\":{what:?},\"who\":{who:?},\"size\":{size},\"unit\":{unit:?},\"samples\":[{list}]}}\n"
+        "{{\"area\":{area:?},\"what\":{what:?},\"who\":{who:?},\"size\":{size},\"unit\":{unit:?},\
+         \"profile\":{profile:?},\"samples\":[{list}]}}\n"
     );
     let file = File::options().create(true).append(true).open(&path);
     file.and_then(|mut file| file.write_all(line.as_bytes()))

@@ -19,14 +19,15 @@ use crate::report::Outcome;
 use crate::session::{Session, on_path};
 use crate::test_run;
 use records::Records;
-use sheet::AREAS;
+use sheet::{AREAS, Area, Guest};
 
 /// Runs the benchmarks of one file, with arguments for it; in a guest, those that need its kernel. Writes no
 /// report.
 pub(crate) fn one(session: &Session, file: &str, in_guest: bool, arguments: &[String]) -> Result<(), String> {
     let scratch = session.scratch.join(DIRECTORY);
     empty(&scratch)?;
-    let mut cargo = bench(session, file, in_guest, &scratch);
+    let of_area = AREAS.iter().filter(|area| area.bench == file).find_map(|area| area.guest);
+    let mut cargo = bench(session, file, in_guest.then(|| of_area.unwrap_or(Guest::Uml)), &scratch);
     if in_guest {
         cargo.env("CRITERION_HOME", scratch.join(CRITERION));
     }
@@ -34,15 +35,19 @@ pub(crate) fn one(session: &Session, file: &str, in_guest: bool, arguments: &[St
 }
 
 /// Returns the command that runs a file of benchmarks. A guest can write nowhere but in `records`.
-fn bench(session: &Session, file: &str, in_guest: bool, records: &Path) -> Command {
+fn bench(session: &Session, file: &str, guest: Option<Guest>, records: &Path) -> Command {
     let mut cargo = session.cargo();
     cargo.arg("bench");
-    if in_guest {
-        let program = session.root.join("xtask/guest/uml/umlrun");
-        // Tables of iptables are looked for before anything would load their modules.
-        let options = ["-m", "1500M", "-t", "1800", "-M", "ip_tables,ip6_tables", "-w"];
+    if let Some(guest) = guest {
+        let (program, options): (_, &[&str]) = match guest {
+            Guest::Uml => ("uml/umlrun", &["-m", "1500M", "-t", "1800"]),
+            Guest::Qemu => ("qemu/qemurun", &["-i", "-m", "3G", "-t", "5400"]),
+        };
+        let program = session.root.join("xtask/guest").join(program);
         let [program, records] = [program.as_path(), records].map(Path::to_string_lossy);
-        let words = [&[&*program], &options[..], &[&*records, "--"]].concat();
+        // Tables of iptables are looked for before anything would load them.
+        let modules = ["-M", "ip_tables,ip6_tables"];
+        let words = [&[&*program], options, &modules, &["-w", &records, "--"]].concat();
         cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)));
     }
     cargo.args(["--package", "benches", "--bench", file, "--"]);
@@ -54,13 +59,25 @@ pub(crate) fn all(session: &Session) -> Result<(), String> {
     let directory = session.target().join(DIRECTORY);
     empty(&directory)?;
     let rounds = env::var_os(ROUNDS).unwrap_or_else(|| "3".into());
-    for area in AREAS {
-        if area.in_guest && !on_path("linux.uml") {
-            println!("left out: {}, as user-mode-linux is not installed", area.title);
+    for (number, area) in AREAS.iter().enumerate() {
+        let is_same = |other: &Area| {
+            (other.bench, other.arguments, other.guest) == (area.bench, area.arguments, area.guest)
+        };
+        // One run is recorded for several areas.
+        if AREAS[..number].iter().any(is_same) {
+            continue;
+        }
+        let needed = match area.guest {
+            Some(Guest::Uml) => Some(("linux.uml", "user-mode-linux")),
+            Some(Guest::Qemu) => Some(("qemu-system-x86_64", "qemu-system-x86")),
+            None => None,
+        };
+        if let Some((_, package)) = needed.filter(|(program, _)| !on_path(program)) {
+            println!("left out: {}, as {package} is not installed", area.title);
             continue;
         }
         facts::note_load(&directory, area.bench)?;
-        let mut cargo = bench(session, area.bench, area.in_guest, &directory);
+        let mut cargo = bench(session, area.bench, area.guest, &directory);
         cargo.args(area.arguments);
         cargo.env("CRITERION_HOME", directory.join(CRITERION)).env("SLUICEGATE_BENCH_RECORDS", &directory);
         cargo.env(ROUNDS, &rounds);

@@ -89,7 +89,7 @@ enum Command {
         /// Run nothing: write BENCHMARKS.md from the records of the last run
         #[arg(long, conflicts_with = "area")]
         report: bool,
-        /// In user-mode Linux, for those that need IPVS
+        /// In the guest of its area, for those that need IPVS or flowtables
         #[arg(long, requires = "area")]
         guest: bool,
         /// For the benchmarks of the area

@@ -14,6 +14,8 @@ pub(super) struct Record {
     /// How much was worked on.
     pub(super) size: u64,
     pub(super) unit: Unit,
+    /// Whether the benchmark was built without optimisation.
+    pub(super) is_unoptimised: bool,
     samples: Vec<f64>,
 }
 
@@ -23,6 +25,9 @@ pub(super) enum Unit {
     Nanoseconds,
     PerSecond,
     Mebibytes,
+    Number,
+    Percent,
+    Times,
 }
 
 impl Record {
@@ -31,18 +36,27 @@ impl Record {
         self.samples.len() == 1
     }
 
-    /// Returns the median with the first and the third quartile around it: of three samples, the least and the
-    /// greatest.
+    /// Returns the median with the first and the third quartile around it: of three samples, the least and
+    /// the greatest.
     pub(super) fn quartiles(&self) -> [f64; 3] {
-        let mut sorted = self.samples.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let last = sorted.len().saturating_sub(1);
-        [last / 4, last / 2, last - last / 4].map(|at| sorted.get(at).copied().unwrap_or(0.0))
+        quartiles(self.samples.iter().copied())
+    }
+
+    /// Returns the quartiles of how many times the other one's sample each of its is.
+    pub(super) fn over(&self, other: &Self) -> [f64; 3] {
+        quartiles(self.samples.iter().zip(&other.samples).map(|(of, by)| of / by))
     }
 
     pub(super) fn median(&self) -> f64 {
         self.quartiles()[1]
     }
+}
+
+fn quartiles(samples: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut sorted: Vec<_> = samples.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = sorted.len().saturating_sub(1);
+    [last / 4, last / 2, last - last / 4].map(|at| sorted.get(at).copied().unwrap_or(0.0))
 }
 
 /// All records of a run.
@@ -71,7 +85,13 @@ impl Records {
             for (what, field, factor, unit) in FIGURES {
                 let figure = run[field].as_f64().ok_or_else(|| format!("no {field}"))?;
                 let name = [Self::BESIDE, what, proxy].join("/");
-                records.push(Record { name, size, unit, samples: vec![figure * factor] });
+                records.push(Record {
+                    name,
+                    size,
+                    unit,
+                    is_unoptimised: false,
+                    samples: vec![figure * factor],
+                });
             }
         }
         Ok(Self(records))
@@ -79,6 +99,13 @@ impl Records {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns whether something of an area was measured by a build without optimisation.
+    pub(super) fn is_unoptimised(&self, area: &str) -> bool {
+        let of_area =
+            |record: &&Record| record.name.strip_prefix(area).is_some_and(|rest| rest.starts_with('/'));
+        self.0.iter().filter(of_area).any(|record| record.is_unoptimised)
     }
 
     pub(super) fn find(&self, name: &str, size: u64) -> Option<&Record> {
@@ -142,15 +169,20 @@ fn of_line(line: &str) -> Result<Record, String> {
     let unit = match text(&value, "unit")? {
         "ns" => Unit::Nanoseconds,
         "1/s" => Unit::PerSecond,
-        other => return Err(format!("expected the unit ns or 1/s, found {other}")),
+        "MiB" => Unit::Mebibytes,
+        "1" => Unit::Number,
+        "%" => Unit::Percent,
+        "x" => Unit::Times,
+        other => return Err(format!("expected the unit ns, 1/s, MiB, 1, % or x, found {other}")),
     };
     let name = [text(&value, "area")?, text(&value, "what")?, text(&value, "who")?].join("/");
     let size = value["size"].as_u64().ok_or_else(|| format!("no size: {line}"))?;
-    Ok(Record { name, size, unit, samples: numbers(&value, "samples")? })
+    let is_unoptimised = value["profile"] == "dev";
+    Ok(Record { name, size, unit, is_unoptimised, samples: numbers(&value, "samples")? })
 }
 
-/// Reads what criterion 0.7 writes: `benchmark.json` and `sample.json`. A benchmark without a number is none of
-/// growth.
+/// Reads what criterion 0.7 writes: `benchmark.json` and `sample.json`. A benchmark without a number is none
+/// of growth.
 fn of_criterion(benchmark: &str, sample: &str) -> Result<Option<Record>, String> {
     let (benchmark, sample) = (parse(benchmark)?, parse(sample)?);
     let Some(size) = benchmark["value_str"].as_str().and_then(|size| size.parse().ok()) else {
@@ -159,7 +191,7 @@ fn of_criterion(benchmark: &str, sample: &str) -> Result<Option<Record>, String>
     let name = [text(&benchmark, "group_id")?, text(&benchmark, "function_id")?].join("/");
     let (rounds, times) = (numbers(&sample, "iters")?, numbers(&sample, "times")?);
     let samples = rounds.iter().zip(&times).map(|(rounds, time)| time / rounds).collect();
-    Ok(Some(Record { name, size, unit: Unit::Nanoseconds, samples }))
+    Ok(Some(Record { name, size, unit: Unit::Nanoseconds, is_unoptimised: false, samples }))
 }
 
 fn parse(text: &str) -> Result<Value, String> {
@@ -187,6 +219,7 @@ pub(super) mod tests {
             name: (*name).to_owned(),
             size: *size,
             unit: Unit::Nanoseconds,
+            is_unoptimised: false,
             samples: vec![*sample],
         };
         Records(all.iter().map(record).collect())
@@ -211,7 +244,8 @@ pub(super) mod tests {
     #[test]
     fn quartiles_are_around_the_median() {
         let samples = vec![5.0, 1.0, 4.0, 2.0, 3.0];
-        let record = Record { name: String::new(), size: 1, unit: Unit::PerSecond, samples };
+        let record =
+            Record { name: String::new(), size: 1, unit: Unit::PerSecond, is_unoptimised: false, samples };
         assert_eq!(record.quartiles(), [2.0, 3.0, 4.0]);
     }
 }

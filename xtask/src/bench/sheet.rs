@@ -12,8 +12,8 @@ pub(super) struct Area {
     pub(super) bench: &'static str,
     /// What it is started with.
     pub(super) arguments: &'static [&'static str],
-    /// Whether it is run in user-mode Linux, whose kernel has IPVS.
-    pub(super) in_guest: bool,
+    /// The kind of guest that it is run in, whose kernel has IPVS.
+    pub(super) guest: Option<Guest>,
     text: &'static str,
     /// What the sizes count.
     counted: &'static str,
@@ -21,11 +21,23 @@ pub(super) struct Area {
     picture: Option<Picture>,
 }
 
+/// A kind of guest of `xtask/guest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guest {
+    /// User-mode Linux, which sees the machine's files and has nf_tables for bridges only.
+    Uml,
+    /// Debian's cloud kernel, which has everything, where qemu may have to emulate the processor.
+    Qemu,
+}
+
 pub(super) enum Table {
     /// Our time, the kernel's share of it, and a peer's.
     Peers(&'static [Work]),
     /// What several have measured alike: `of` are the second parts of the records' names, `by` the third.
     Beside { area: &'static str, of: &'static [&'static str], by: &'static [&'static str] },
+    /// The same, where the first of `by` has its figures and the others how many times as much theirs are: of
+    /// each round, so that a load of the machine that all meet has no part in it.
+    Against { area: &'static str, of: &'static [&'static str], by: &'static [&'static str] },
 }
 
 /// A line of a table, for each size.
@@ -53,7 +65,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "nftables engine",
         bench: "nftables",
         arguments: BRIEF,
-        in_guest: false,
+        guest: None,
         text: "Services with five endpoints each, as elements of two maps: values made, encoded, sent and committed, \
                beside the kernel alone with the same bytes, and `nft -f` with the same text.",
         counted: "services",
@@ -89,7 +101,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Services, nftables mode",
         bench: "proxier",
         arguments: BRIEF,
-        in_guest: false,
+        guest: None,
         text: "From the model of a cluster, five endpoints a service, to the kernel. `chains` has the shape of \
                kube-proxy's rules, and its peer is `nft -f` with the same rules as text, which is how kube-proxy \
                loads them.",
@@ -135,7 +147,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "iptables",
         bench: "xtables",
         arguments: &[],
-        in_guest: false,
+        guest: None,
         text: "The rules of kube-proxy's iptables mode, five endpoints a service, restored as a whole and changed by \
                one endpoint, in both back ends. Both take turns in each round. In iptables-legacy the kernel \
                replaces a table whatever changes in it: its share is to give the tables of the change and to take them \
@@ -183,7 +195,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "ipset",
         bench: "ipset",
         arguments: BRIEF,
-        in_guest: false,
+        guest: None,
         text: "Entries added to an empty `hash:ip,port` that is large enough.",
         counted: "entries",
         table: Table::Peers(&[
@@ -214,7 +226,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "IPVS",
         bench: "ipvs",
         arguments: BRIEF,
-        in_guest: false,
+        guest: None,
         text: "The bytes of the commands for services of five destinations each, without a kernel, beside the \
                builders of the crate neli.",
         counted: "services",
@@ -230,7 +242,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "IPVS: the kernel's table",
         bench: "ipvs",
         arguments: &["ipvs/kernel", "--noplot"],
-        in_guest: true,
+        guest: Some(Guest::Uml),
         text: "Services of five destinations each, added to an empty table and listed, in user-mode Linux 6.1. System \
                calls take several times as long there as on a machine, for each of the columns.",
         counted: "services",
@@ -254,7 +266,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Services, ipvs mode",
         bench: "ipvs-mode",
         arguments: &["ipvs-mode/kernel", "--noplot"],
-        in_guest: true,
+        guest: Some(Guest::Uml),
         text: "From the model of a cluster, five endpoints a service, to virtual servers, sets, addresses and \
                rules, in user-mode Linux 6.1. The peer carries out the same plan by starting `ipset`, \
                `ipvsadm` and `ip` for each object, and `iptables-restore` once. The kernel's share is to send \
@@ -287,7 +299,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Connection tracking",
         bench: "conntrack",
         arguments: BRIEF,
-        in_guest: false,
+        guest: None,
         text: "One flow in a hundred belongs to a UDP service that is gone. The tool is started anew each time, as \
                kube-proxy once did.",
         counted: "flows",
@@ -311,7 +323,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "The daemon under churn",
         bench: "churn",
         arguments: &[],
-        in_guest: false,
+        guest: None,
         text: "The processor time a second of the daemon in nftables mode while one endpoint changes 50 times a \
                second, by the least time between two syncs; 10 ms are 1 % of a processor. *nft -f* gets the \
                changes of each second in kube-proxy's layout: what kube-proxy starts, without its own work.",
@@ -327,7 +339,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "Reading manifests",
         bench: "manifests",
         arguments: &[],
-        in_guest: false,
+        guest: None,
         text: "The processor time a service, with its five endpoints, from text as kubectl prints it to the objects of \
                the API. serde_yaml gives no places for errors.",
         counted: "services",
@@ -342,7 +354,7 @@ pub(super) const AREAS: &[Area] = &[
         title: "A folder of manifests",
         bench: "folder",
         arguments: &[],
-        in_guest: false,
+        guest: None,
         text: "One file a service, of which one changes: until its object is told to the run loop, of which 10 ms are the \
                wait for a moment without events, and the processor time that it takes.",
         counted: "files",
@@ -354,27 +366,100 @@ pub(super) const AREAS: &[Area] = &[
         picture: None,
     },
     Area {
+        title: "Schedulers",
+        bench: "schedulers",
+        arguments: &[],
+        guest: None,
+        text: "1,000 services of ten endpoints in the layout `maps`: the processor time of a sync, the kernel's part \
+               included, and the elements of the tables. What connections cost is in *Data path*.",
+        counted: "services",
+        table: Table::Beside {
+            area: "schedulers",
+            of: &["first sync", "one endpoint changes", "elements"],
+            by: SCHEDULERS,
+        },
+        picture: None,
+    },
+    Area {
+        title: "Schedulers: the kernel's memory",
+        bench: "schedulers",
+        arguments: &[],
+        guest: Some(Guest::Qemu),
+        text: "The same in a virtual machine with Debian's 6.1, where nobody else uses the kernel's memory: what the \
+               tables take more than those of one service.",
+        counted: "services",
+        table: Table::Beside {
+            area: "schedulers, memory",
+            of: &["memory of the kernel's tables"],
+            by: SCHEDULERS,
+        },
+        picture: None,
+    },
+    Area {
+        title: "Schedulers: clients",
+        bench: "schedulers",
+        arguments: &[],
+        guest: None,
+        text: "The share of 2,000 clients, of addresses and ports in no order, that another endpoint serves when one of \
+               ten goes, for each of the ten, or comes back: at least its own 10 %. The largest share of an endpoint over \
+               the mean: of all clients under `maglev`, of these under `source-hash`. Computed by `explain`, which tests \
+               compare with packets.",
+        counted: "endpoints",
+        table: Table::Beside {
+            area: "clients",
+            of: &["clients that move when one endpoint goes or comes", "largest share over the mean"],
+            by: &["source-hash", "maglev", "maglev:1021"],
+        },
+        picture: None,
+    },
+    Area {
+        title: "Counters",
+        bench: "schedulers",
+        arguments: &[],
+        guest: None,
+        text: "What `--service-metrics` costs at 10,000 services of five endpoints: the processor time, the kernel's part \
+               included.",
+        counted: "services",
+        table: Table::Beside {
+            area: "counters",
+            of: &["first sync", "one endpoint changes", "one reading of all counts"],
+            by: &["off", "frontends", "endpoints"],
+        },
+        picture: None,
+    },
+    Area {
+        title: "Fast path",
+        bench: "fastpath",
+        arguments: &[],
+        guest: Some(Guest::Qemu),
+        text: "`--nftables-fastpath-after`, on and off in turn: bytes by TCP and datagrams by UDP from a pod through a \
+               Service to an endpoint of another node, in a virtual machine with Debian's 6.1 and one emulated processor, \
+               whose clock an instruction moves by a nanosecond. *on* is how many times as much as *off*. Client and \
+               server are included: of the node's part alone more is saved.",
+        counted: "services",
+        table: Table::Against {
+            area: "fast path",
+            of: &["processor time of 1 GiB by TCP", "MiB a second by TCP", "processor time of a datagram"],
+            by: &["off", "on"],
+        },
+        picture: None,
+    },
+    Area {
         title: "Data path",
         bench: "data-path",
         arguments: &[],
-        in_guest: false,
+        guest: None,
         text: "What the rules cost packets, through a node in network namespaces: TCP connections a second, each \
-               opened, accepted and closed, and the time from the first UDP packet of a connection to its answer. \
-               *none* asks the endpoint itself, *one rule* is the least that any proxy costs; neither depends on \
-               the number of services.",
+               opened, accepted and closed; the processor time of one, that of client and server included; and \
+               the time from the first UDP packet of a connection to its answer. *none* asks the endpoint itself, \
+               untracked, and has its figures here; the others have how many times as much theirs are, each in its \
+               round, as all take turns. *one rule* is the least that any proxy costs. Affinity is \
+               `sessionAffinity: ClientIP`, `maglev` has 31 slots, *counted* is `--service-metrics endpoints`. \
+               Three endpoints a service.",
         counted: "services",
-        table: Table::Beside {
+        table: Table::Against {
             area: "data path",
-            of: &[
-                "TCP connections: the last service",
-                "TCP connections: any service",
-                "TCP connections: any, 100 change a second",
-                "TCP connections: any service, session affinity",
-                "first UDP packet: the last service",
-                "first UDP packet: any service",
-                "first UDP packet: any, 100 change a second",
-                "first UDP packet: any service, session affinity",
-            ],
+            of: DATA_PATH,
             by: &[
                 "none",
                 "one rule",
@@ -389,39 +474,83 @@ pub(super) const AREAS: &[Area] = &[
         },
         picture: Some(Picture {
             file: "data-path.svg",
-            title: "First UDP packet of a connection, to any service",
+            title: "Processor time of a TCP connection, to any service",
             lines: &[
-                ("nftables, maps", "data path/first UDP packet: any service/nftables, maps"),
-                ("nftables, chains", "data path/first UDP packet: any service/nftables, chains"),
-                ("iptables-nft", "data path/first UDP packet: any service/iptables-nft"),
-                ("iptables-legacy", "data path/first UDP packet: any service/iptables-legacy"),
+                ("nftables, maps", "data path/processor time of a connection: any service/nftables, maps"),
+                (
+                    "nftables, chains",
+                    "data path/processor time of a connection: any service/nftables, chains",
+                ),
+                ("iptables-nft", "data path/processor time of a connection: any service/iptables-nft"),
+                ("iptables-legacy", "data path/processor time of a connection: any service/iptables-legacy"),
+                ("none", "data path/processor time of a connection: any service/none"),
             ],
         }),
     },
     Area {
-        title: "Data path, ipvs mode",
+        title: "Data path, with ipvs mode",
         bench: "data-path",
         arguments: &[],
-        in_guest: true,
-        text: "The same in user-mode Linux 6.1, which has IPVS and iptables-legacy, and one processor: its columns \
-               compare with each other only.",
+        guest: Some(Guest::Qemu),
+        text: "The same in a virtual machine with Debian's 6.1, whose kernel has IPVS as well, and one emulated \
+               processor, whose clock an instruction moves by a nanosecond: times are instructions, the same on \
+               a busy machine, and without what caches and branches cost. Its columns compare with each other only.",
         counted: "services",
-        table: Table::Beside {
+        table: Table::Against {
             area: "data path, guest",
-            of: &[
-                "TCP connections: the last service",
-                "TCP connections: any service",
-                "TCP connections: any, 100 change a second",
-                "TCP connections: any service, session affinity",
-                "first UDP packet: the last service",
-                "first UDP packet: any service",
-                "first UDP packet: any, 100 change a second",
-                "first UDP packet: any service, session affinity",
+            of: DATA_PATH,
+            by: &[
+                "none",
+                "one rule",
+                "nftables, maps",
+                "maps, source-hash",
+                "maps, maglev",
+                "maps, counted",
+                "nftables, chains",
+                "iptables-nft",
+                "iptables-legacy",
+                "ipvs",
             ],
-            by: &["none", "iptables-legacy", "ipvs"],
         },
-        picture: None,
+        picture: Some(Picture {
+            file: "data-path-ipvs.svg",
+            title: "Processor time of a TCP connection, in a guest with IPVS",
+            lines: &[
+                (
+                    "nftables, maps",
+                    "data path, guest/processor time of a connection: any service/nftables, maps",
+                ),
+                ("ipvs", "data path, guest/processor time of a connection: any service/ipvs"),
+                (
+                    "iptables-legacy",
+                    "data path, guest/processor time of a connection: any service/iptables-legacy",
+                ),
+                ("none", "data path, guest/processor time of a connection: any service/none"),
+            ],
+        }),
     },
+];
+
+/// Those of the benchmark `schedulers`.
+const SCHEDULERS: &[&str] = &["random", "round-robin", "source-hash", "maglev", "maglev:1021"];
+
+/// What the benchmark `data-path` records.
+const DATA_PATH: &[&str] = &[
+    "processor time of a connection: any service",
+    "processor time of a connection: the last service",
+    "processor time of a connection: any service, session affinity",
+    "TCP connections: any service",
+    "TCP connections: the last service",
+    "TCP connections: any, 100 change a second",
+    "TCP connections: any service, session affinity",
+    "first UDP packet, p50: any service",
+    "first UDP packet, p99: any service",
+    "first UDP packet, p50: the last service",
+    "first UDP packet, p99: the last service",
+    "first UDP packet, p50: any, 100 change a second",
+    "first UDP packet, p99: any, 100 change a second",
+    "first UDP packet, p50: any service, session affinity",
+    "first UDP packet, p99: any service, session affinity",
 ];
 
 /// Returns the whole of BENCHMARKS.md.
@@ -437,7 +566,11 @@ pub(super) fn text(records: &Records, facts: &str) -> String {
             let _ = write!(text, "![{}](benches/pictures/{})\n\n", picture.title, picture.file);
         }
         text += &table;
-        let guest = if area.in_guest { " --guest" } else { "" };
+        if area.table.area().is_some_and(|name| records.is_unoptimised(name)) {
+            text +=
+                "\n(By a build of the profile `dev`: what is not the kernel's takes longer than it would.)\n";
+        }
+        let guest = if area.guest.is_some() { " --guest" } else { "" };
         let _ = write!(text, "\n`cargo xtask bench {}{guest}` measures this.\n", area.bench);
     }
     text
@@ -456,11 +589,23 @@ impl Area {
 }
 
 impl Table {
+    /// Returns the area whose records it has, if it is one.
+    const fn area(&self) -> Option<&'static str> {
+        match self {
+            Self::Peers(_) => None,
+            Self::Beside { area, .. } | Self::Against { area, .. } => Some(area),
+        }
+    }
+
     /// Returns the table, or nothing where nothing was recorded.
     pub(super) fn text(&self, records: &Records, counted: &str) -> String {
         let lines = match self {
             Self::Peers(works) => works.iter().flat_map(|work| work.lines(records)).collect(),
-            Self::Beside { area, of, by } => beside(records, area, of, by),
+            Self::Beside { area, of, by } => beside(records, area, of, by, |_, record| cell(record)),
+            Self::Against { area, of, by } => beside(records, area, of, by, |first, record| match first {
+                Some(first) if first != record => times(&record.over(first)),
+                _ => cell(record),
+            }),
         };
         if lines.is_empty() {
             return String::new();
@@ -470,7 +615,7 @@ impl Table {
                 format!("| | {counted} | sluicegate | the kernel's share | peer | its time | times ours |\n")
                     + "|---|---:|---:|---:|---|---:|---:|\n"
             }
-            Self::Beside { by, .. } => {
+            Self::Beside { by, .. } | Self::Against { by, .. } => {
                 let columns = "---:|".repeat(by.len());
                 format!("| | {counted} | {} |\n|---|---:|{columns}\n", by.join(" | "))
             }
@@ -499,13 +644,22 @@ impl Work {
     }
 }
 
-fn beside(records: &Records, area: &str, of: &[&str], by: &[&str]) -> Vec<String> {
+/// Returns the lines of what several have measured; `cell` is given the first of them as well.
+fn beside(
+    records: &Records,
+    area: &str,
+    of: &[&str],
+    by: &[&str],
+    cell: impl Fn(Option<&Record>, &Record) -> String,
+) -> Vec<String> {
     let mut lines = Vec::new();
     for what in of {
         let names: Vec<_> = by.iter().map(|who| format!("{area}/{what}/{who}")).collect();
         for size in records.sizes(names.iter().map(String::as_str)) {
+            let found: Vec<_> = names.iter().map(|name| records.find(name, size)).collect();
+            let first = found.first().copied().flatten();
             let cells: Vec<_> =
-                names.iter().map(|name| records.find(name, size).map(cell).unwrap_or_default()).collect();
+                found.iter().map(|one| one.map(|one| cell(first, one)).unwrap_or_default()).collect();
             lines.push(format!("| {what} | {size} | {} |\n", cells.join(" | ")));
         }
     }
@@ -521,7 +675,10 @@ fn cell(record: &Record) -> String {
     };
     match record.unit {
         Unit::PerSecond => format!("{median:.0}/s{}", around(format!("{low:.0}"), format!("{high:.0}"))),
-        Unit::Mebibytes => format!("{median:.0} MiB"),
+        Unit::Mebibytes => format!("{} MiB", significant(median)),
+        Unit::Number => format!("{median:.0}{}", around(format!("{low:.0}"), format!("{high:.0}"))),
+        Unit::Percent => format!("{median:.1} %{}", around(format!("{low:.1}"), format!("{high:.1}"))),
+        Unit::Times => format!("{median:.3}{}", around(format!("{low:.3}"), format!("{high:.3}"))),
         Unit::Nanoseconds => {
             let (divisor, unit) = match median {
                 ns if ns < 1e3 => (1.0, "ns"),
@@ -533,6 +690,11 @@ fn cell(record: &Record) -> String {
             format!("{median} {unit}{}", around(low, high))
         }
     }
+}
+
+/// Writes how many times as much it is.
+fn times([low, median, high]: &[f64; 3]) -> String {
+    format!("{median:.2} ({low:.2}–{high:.2})")
 }
 
 /// Writes three digits of a number.
@@ -591,6 +753,14 @@ mod tests {
                 "| load | 100 | 3.00 ns |  | | | |\n",
             ]
         );
+    }
+
+    #[test]
+    fn the_others_stand_against_the_first_round_by_round() {
+        let records = records(&[("a/x/one", 10, 2e6), ("a/x/two", 10, 5e6), ("a/x/two", 100, 5e6)]);
+        let table = Table::Against { area: "a", of: &["x"], by: &["one", "two"] };
+        let lines = "| x | 10 | 2.00 ms | 2.50 (2.50–2.50) |\n| x | 100 |  | 5.00 ms |\n";
+        assert!(table.text(&records, "services").ends_with(lines), "{}", table.text(&records, "services"));
     }
 
     #[test]
