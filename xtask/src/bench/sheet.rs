@@ -24,7 +24,7 @@ pub(super) struct Area {
 /// A kind of guest of `xtask/guest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Guest {
-    /// User-mode Linux, which sees the machine's files and has nf_tables for bridges only.
+    /// User-mode Linux, which sees the machine's files and has `nf_tables` for bridges only.
     Uml,
     /// Debian's cloud kernel, which has everything, where qemu may have to emulate the processor.
     Qemu,
