@@ -10,3 +10,4 @@ mod judge;
 mod matrix;
 mod network;
 mod schemas;
+mod takeover;
