@@ -1,10 +1,12 @@
-//! `cargo xtask image`: the proxier as a static program, and a container image with nothing else in it; with the word
-//! `tools`, the tools. No daemon, no container tool and no privileges are needed.
+//! `cargo xtask image`: the proxier as a static program, and a container image with nothing else in it; with
+//! the word `tools`, the tools. No daemon, no container tool and no privileges are needed.
 //!
+//! - [`bill`] says what is in a program, and has the licences of it.
 //! - [`layout`] writes the image as the OCI image layout.
 //! - [`check`] is the check `image`: it unpacks the image with the tools that others use, and runs it.
 //! - [`elsewhere`] builds it again in another folder, for [`check`] to compare.
 
+mod bill;
 pub(crate) mod check;
 mod elsewhere;
 mod layout;
@@ -15,8 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::progress;
 use crate::session::Session;
+use crate::{progress, release};
+use bill::Bill;
 use layout::{Content, File, Image};
 
 /// What was built.
@@ -55,6 +58,19 @@ pub(crate) fn build(session: &Session) -> Result<Built, String> {
     package(session, &program)
 }
 
+/// Builds the program and the image, and writes the files of a release. Returns their directory.
+pub(crate) fn release(session: &Session) -> Result<PathBuf, String> {
+    let here = Place::of(session);
+    let program = program(session, &here, &folders(&[&here]))?;
+    let built = package(session, &program)?;
+    gather(session, &program, &built)
+}
+
+/// Writes the files of a release with this program and its image.
+fn gather(session: &Session, program: &Path, built: &Built) -> Result<PathBuf, String> {
+    release::gather(session, program, &documents(session, PACKAGE, FEATURES)?, &built.archive)
+}
+
 fn package(session: &Session, program: &Path) -> Result<Built, String> {
     let image = image(session, program)?;
     let directory = session.target().join("oci");
@@ -63,8 +79,8 @@ fn package(session: &Session, program: &Path) -> Result<Built, String> {
     Ok(built)
 }
 
-/// Builds the tools and their image, in the directory `oci-tools`: the program in `/usr/sbin`, with a link of each
-/// name of a tool beside it, to be copied into other images.
+/// Builds the tools and their image, in the directory `oci-tools`: the program in `/usr/sbin`, with a link of
+/// each name of a tool beside it, to be copied into other images.
 pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
     let here = Place::of(session);
     let program = compile(session, TOOLS, TOOLS_PROFILE, &[], &here, &folders(&[&here]))?;
@@ -107,15 +123,7 @@ fn tools_image(session: &Session, program: &Path) -> Result<Image, String> {
         mode: 0o777,
         permitted: None,
     }));
-    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        let content = Content::Bytes(read(&session.root.join(name))?);
-        files.push(File {
-            name: format!("usr/share/doc/{TOOLS}/{name}"),
-            content,
-            mode: 0o644,
-            permitted: None,
-        });
-    }
+    files.extend(in_folder(&format!("usr/share/doc/{TOOLS}/"), documents(session, TOOLS, &[])?));
     let (version, labels) = described(session, TOOLS);
     Ok(Image {
         name: TOOLS.to_owned(),
@@ -135,7 +143,7 @@ fn tools_image(session: &Session, program: &Path) -> Result<Image, String> {
 /// and procedural macros as well, which cannot be static. It also keeps the files of a plain `cargo build`
 /// apart.
 fn program(session: &Session, place: &Place, folders: &[(PathBuf, &str)]) -> Result<PathBuf, String> {
-    compile(session, PACKAGE, PROFILE, &["--features", "kube"], place, folders)
+    compile(session, PACKAGE, PROFILE, FEATURES, place, folders)
 }
 
 fn compile(
@@ -146,6 +154,19 @@ fn compile(
     place: &Place,
     folders: &[(PathBuf, &str)],
 ) -> Result<PathBuf, String> {
+    session.run(&mut cargo(session, package, profile, arguments, place, folders))?;
+    Ok(place.target.join(target()).join(profile).join(package))
+}
+
+/// Returns the command that compiles a program.
+fn cargo(
+    session: &Session,
+    package: &str,
+    profile: &str,
+    arguments: &[&str],
+    place: &Place,
+    folders: &[(PathBuf, &str)],
+) -> Command {
     let mut flags = vec!["-Ctarget-feature=+crt-static".to_owned()];
     let renamed = folders.iter();
     flags.extend(renamed.map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display())));
@@ -154,12 +175,11 @@ fn compile(
     cargo.args(["--package", package]).args(arguments);
     cargo.current_dir(&place.root).arg("--target-dir").arg(&place.target);
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    session.run(&mut cargo)?;
-    Ok(place.target.join(target()).join(profile).join(package))
+    cargo
 }
 
-/// Returns the folders of this machine that are not to be named in the program, so that it is the same wherever
-/// it was built, and what stands for each.
+/// Returns the folders of this machine that are not to be named in the program, so that it is the same
+/// wherever it was built, and what stands for each.
 fn folders(places: &[&Place]) -> Vec<(PathBuf, &'static str)> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -174,7 +194,7 @@ fn target() -> String {
     format!("{ARCH}-unknown-linux-gnu")
 }
 
-/// Returns the image with the program and our licences.
+/// Returns the image with the program, and what comes with it.
 fn image(session: &Session, program: &Path) -> Result<Image, String> {
     let read = |path: &Path| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     let mut files = vec![File {
@@ -184,10 +204,7 @@ fn image(session: &Session, program: &Path) -> Result<Image, String> {
         // Without the effective bit: src/cli/rights.rs of the proxier says why.
         permitted: Some(1 << CAP_NET_ADMIN),
     }];
-    for name in ["LICENSE-APACHE", "LICENSE-MIT"] {
-        let content = Content::Bytes(read(&session.root.join(name))?);
-        files.push(File { name: name.to_owned(), content, mode: 0o644, permitted: None });
-    }
+    files.extend(in_folder("", documents(session, PACKAGE, FEATURES)?));
     let (version, labels) = described(session, PACKAGE);
     Ok(Image {
         name: PACKAGE.to_owned(),
@@ -198,6 +215,47 @@ fn image(session: &Session, program: &Path) -> Result<Image, String> {
         labels,
         files,
     })
+}
+
+/// Returns what comes with a program: our licences, those of what is linked into it, and the bill of
+/// materials.
+fn documents(session: &Session, package: &str, arguments: &[&str]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let read = |name: &str| {
+        let path = session.root.join(name);
+        fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let bill = Bill::of(session, package, arguments)?;
+    Ok(vec![
+        ("LICENSE-APACHE".to_owned(), read("LICENSE-APACHE")?),
+        ("LICENSE-MIT".to_owned(), read("LICENSE-MIT")?),
+        (LICENCES.to_owned(), bill.licences()?.into_bytes()),
+        (bill_name(package), format!("{:#}\n", bill.cyclonedx()).into_bytes()),
+    ])
+}
+
+/// Returns what the bills of materials and the licences of both programs lack; neither has to be built for
+/// that.
+pub(crate) fn incomplete(session: &Session) -> Result<Vec<String>, String> {
+    let mut lacking = Vec::new();
+    for (package, arguments) in [(PACKAGE, FEATURES), (TOOLS, &[])] {
+        lacking.extend(Bill::of(session, package, arguments)?.incomplete()?);
+    }
+    Ok(lacking)
+}
+
+/// Returns documents as files of an image, below a folder.
+fn in_folder(folder: &str, documents: Vec<(String, Vec<u8>)>) -> impl Iterator<Item = File> {
+    documents.into_iter().map(move |(name, content)| File {
+        name: format!("{folder}{name}"),
+        content: Content::Bytes(content),
+        mode: 0o644,
+        permitted: None,
+    })
+}
+
+/// The name of a bill of materials, by which scanners of images find it.
+fn bill_name(package: &str) -> String {
+    format!("{package}.cdx.json")
 }
 
 /// Returns the version of a package, and the labels that describe it.
@@ -251,6 +309,10 @@ fn megabytes(bytes: u64) -> f64 {
 
 /// The package, its program, and the image.
 const PACKAGE: &str = "sluicegate-proxier";
+/// What the image's program is built with.
+const FEATURES: &[&str] = &["--features", "kube"];
+/// The file with the licences of what is not ours.
+const LICENCES: &str = "LICENSE-THIRD-PARTY";
 /// The package of the tools, its program, and the image.
 const TOOLS: &str = "sluicegate-tools";
 /// More than that is too large for the program of the tools.

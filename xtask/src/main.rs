@@ -6,6 +6,7 @@
 //! - `bench` runs the benchmarks of BENCHMARKS.md and writes it; `bench AREA [-- ARGS]` runs those of one file,
 //!   `bench --smoke` runs each once.
 //! - `image` builds the container image of the proxier, `image tools` that of the tools, without a daemon.
+//! - `release` writes the files of a release beside the packages.
 //! - `programs` runs programs of the distribution over our tools.
 //! - `fuzz` fuzzes every target for 20 minutes, or those that are named, and writes `fuzz/RESULTS.md`;
 //!   `fuzz --smoke` makes a fixed number of runs, as the check `fuzz` does.
@@ -39,6 +40,7 @@ mod package;
 mod parallel;
 mod programs;
 mod progress;
+mod release;
 mod report;
 mod session;
 mod test_run;
@@ -102,6 +104,9 @@ enum Command {
         #[arg(value_parser = ["tools"])]
         what: Option<String>,
     },
+    /// The files of a release beside the packages, in target/release-files: program, man pages, completion,
+    /// licences, bill of materials, image, checksums
+    Release,
     /// Programs of the distribution over our tools, compared with the tools that are installed
     Programs {
         /// Only these: ufw, fail2ban, cni, ferm, netavark, sshuttle, shorewall, firewalld
@@ -187,6 +192,11 @@ fn run(command: Command) -> Result<ExitCode, String> {
             let session = Session::new()?;
             let built = if what.is_some() { image::build_tools(&session) } else { image::build(&session) };
             built.map(|_| ExitCode::SUCCESS)
+        }
+        Command::Release => {
+            let directory = image::release(&Session::new()?)?;
+            println!("{}", directory.display());
+            Ok(ExitCode::SUCCESS)
         }
         Command::Programs { names } => {
             let outcome = distribution::run(&Session::new()?, &names)?;

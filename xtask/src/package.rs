@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::report::Outcome;
 use crate::session::Session;
+use crate::{image, release};
 
 /// What every package contains beside its code.
 const FILES: &[&str] = &["README.md", "LICENSE-MIT", "LICENSE-APACHE"];
@@ -52,6 +53,8 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     cargo.arg("--manifest-path");
     session.run(cargo.arg(directory.join("Cargo.toml")).arg("--target-dir").arg(session.target()))?;
     outcome.passed += packages.len();
+    outcome.failures.extend(release::is_consistent(session)?);
+    outcome.failures.extend(image::incomplete(session)?);
     Ok(outcome)
 }
 

@@ -1,5 +1,5 @@
-//! What the commands print: text for people, as it happens, or one JSON object at the end. `schemas/v1` says what
-//! the objects have.
+//! What the commands print: text for people, as it happens, or one JSON object at the end. `schemas/v1` says
+//! what the objects have.
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;

@@ -4,6 +4,7 @@
 //! read-only root, as a user who is not root, with `CAP_NET_ADMIN` alone. It has to answer `/healthz`, and to
 //! lead a connection to a service to its endpoint. What it is not given it must name.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -16,13 +17,14 @@ use nix::unistd::geteuid;
 use serde_json::{Value, json};
 use testns::Netns;
 
+use super::bill::Bill;
 use super::elsewhere::{self, Twice};
-use super::{Built, PACKAGE, megabytes, package};
+use super::{Built, FEATURES, LICENCES, PACKAGE, bill_name, gather, megabytes, package, target};
 use crate::report::Outcome;
-use crate::session::{Session, on_path};
+use crate::session::{Session, on_path, works};
 
 pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
-    let Twice { here, elsewhere, named } = elsewhere::build(session)?;
+    let Twice { cargo, here, elsewhere, named } = elsewhere::build(session)?;
     let mut outcome = Outcome::passed();
     let (first, second) = (package(session, &here)?, read(&elsewhere)?);
     let (first, built) = (read(&first.archive)?, package(session, &elsewhere)?);
@@ -36,11 +38,56 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         &format!("the image is below {:.0} MB, found {:.1}", megabytes(LARGEST), megabytes(built.size)),
         built.size < LARGEST,
     );
+    // As for a release, of either program.
+    let sums = |program: &Path| read(&gather(session, program, &built)?.join("SHA256SUMS"));
+    expect("the files of a release are the same", sums(&here)? == sums(&elsewhere)?);
+    let bill = Bill::of(session, PACKAGE, FEATURES)?;
+    let (listed, compiled) = (bill.crates(), compiled(cargo, session)?);
+    let odd: Vec<_> = listed.symmetric_difference(&compiled).collect();
+    expect(
+        &format!("the bill names the crates that were compiled and no others, found {odd:?}"),
+        odd.is_empty(),
+    );
+    if works("python3", &["-c", "import jsonschema"]) {
+        let said = schema_refuses(session, &bill)?;
+        expect(&format!("the bill is as CycloneDX asks, found {said}"), said == "valid");
+    } else {
+        outcome.skips.push("python3-jsonschema is missing, which judges the bill of materials".to_owned());
+    }
     match run_it(session, &built)? {
         Ran::Here(results) => results.iter().for_each(|(what, is_so)| expect(what, *is_so)),
         Ran::NotHere(why) => outcome.add(Outcome::skipped(why)),
     }
     Ok(outcome)
+}
+
+/// Returns the crates that the compiler was given for the program, as cargo tells when it is asked again.
+fn compiled(mut cargo: Command, session: &Session) -> Result<BTreeSet<(String, String)>, String> {
+    cargo.args(["--quiet", "--message-format", "json-render-diagnostics"]);
+    // What is compiled for the machine that builds (macros, build scripts) lies elsewhere.
+    let folder = session.target().join(target());
+    let mut crates = BTreeSet::new();
+    for line in output(&mut cargo)?.lines() {
+        let message: Value = serde_json::from_str(line).map_err(|error| format!("cargo build: {error}"))?;
+        let file = message["filenames"][0].as_str().unwrap_or_default();
+        if message["reason"] != "compiler-artifact" || !Path::new(file).starts_with(&folder) {
+            continue;
+        }
+        let id = message["package_id"].as_str().unwrap_or_default();
+        let named = id.rsplit_once('#').and_then(|(_, named)| named.split_once('@'));
+        let (name, version) = named.ok_or_else(|| format!("expected NAME@VERSION in {id}"))?;
+        crates.insert((name.to_owned(), version.to_owned()));
+    }
+    crates.retain(|(name, _)| name != PACKAGE);
+    Ok(crates)
+}
+
+/// Returns what the schema of `CycloneDX` says about the bill.
+fn schema_refuses(session: &Session, bill: &Bill) -> Result<String, String> {
+    let path = session.scratch.join("bill.json");
+    fs::write(&path, bill.cyclonedx().to_string()).map_err(|error| format!("{}: {error}", path.display()))?;
+    let schema = session.root.join("xtask/testdata/cyclonedx/bom-1.4.schema.json");
+    Ok(output(Command::new("python3").args(["-c", VALIDATE]).arg(schema).arg(path))?.trim().to_owned())
 }
 
 enum Ran {
@@ -75,6 +122,7 @@ fn run_it(session: &Session, built: &Built) -> Result<Ran, String> {
     let mut trial = Trial { namespace, bundle, directory, results: Vec::new() };
     trial.prepare()?;
     trial.is_static()?;
+    trial.has_its_documents()?;
     trial.lacks_what_it_names()?;
     trial.finds_hosts_by_name()?;
     trial.sets_sysctls_when_it_may()?;
@@ -145,6 +193,25 @@ impl Trial {
             output(Command::new("readelf").args(["-W", "--program-headers", "--dynamic"]).arg(program))?;
         let is_static = !said.contains("INTERP") && !said.contains("(NEEDED)") && said.contains("LOAD");
         self.expect("the program is static", is_static, &said);
+        Ok(())
+    }
+
+    /// The licences and the bill of materials name the same parts.
+    fn has_its_documents(&mut self) -> Result<(), String> {
+        let root = self.bundle.join("rootfs");
+        let licences = String::from_utf8_lossy(&read(&root.join(LICENCES))?).into_owned();
+        let bill: Value = serde_json::from_slice(&read(&root.join(bill_name(PACKAGE)))?)
+            .map_err(|error| format!("{}: {error}", bill_name(PACKAGE)))?;
+        let parts = bill["components"].as_array().cloned().unwrap_or_default();
+        let lacks = |part: &&Value| {
+            let text = |key: &str| part[key].as_str().unwrap_or_default();
+            let line = format!("\n{} {}, ", text("name"), text("version"));
+            !text("name").starts_with("sluicegate-") && !licences.contains(&line)
+        };
+        let lacking: Vec<_> = parts.iter().filter(lacks).map(|part| &part["name"]).collect();
+        let is_so = lacking.is_empty() && parts.len() > 100;
+        let what = format!("the image has the licence of each of its {} parts", parts.len());
+        self.expect(&what, is_so, &format!("without: {lacking:?}"));
         Ok(())
     }
 
@@ -346,6 +413,21 @@ fn output(command: &mut Command) -> Result<String, String> {
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
+
+/// Prints `valid`, or what a JSON schema refuses. The parts of the schema that are in other files are the
+/// names of single licences, in whose place we have expressions, and signatures.
+const VALIDATE: &str = r#"
+import json, sys
+from jsonschema import Draft7Validator, RefResolver
+
+schema, bill = (json.load(open(path)) for path in sys.argv[1:])
+base = schema["$id"].rsplit("/", 1)[0] + "/"
+store = {base + name: {} for name in ("spdx.SNAPSHOT.schema.json", "jsf-0.82.SNAPSHOT.schema.json")}
+validator = Draft7Validator(schema, resolver=RefResolver.from_schema(schema, store=store))
+told = lambda error: "%s: %s" % ("/".join(map(str, error.absolute_path)), error.message)
+errors = [told(error) for error in validator.iter_errors(bill)]
+print("\n".join(errors[:9]) or "valid")
+"#;
 
 /// The flags of a daemon that follows the services of this check.
 const FROM_MANIFESTS: &[&str] = &["--manifests", "/mounted/services.yaml", "--cluster-cidr", "10.244.0.0/16"];

@@ -7,12 +7,15 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use super::{Place, folders, program};
+use super::{FEATURES, PACKAGE, PROFILE, Place, cargo, folders, program};
 use crate::session::Session;
 
 /// The programs of two builds.
 pub(super) struct Twice {
+    /// The command that built the first.
+    pub cargo: Command,
     pub here: PathBuf,
     pub elsewhere: PathBuf,
     /// The folders of this machine that the program names.
@@ -40,7 +43,8 @@ pub(super) fn build(session: &Session) -> Result<Twice, String> {
         bytes.windows(name.len()).any(|part| part == name)
     };
     let named = folders.iter().map(|(folder, _)| folder.clone()).filter(|folder| is_named(folder)).collect();
-    Ok(Twice { here: first, elsewhere: second, named })
+    let cargo = cargo(session, PACKAGE, PROFILE, FEATURES, &here, &folders);
+    Ok(Twice { cargo, here: first, elsewhere: second, named })
 }
 
 /// Copies the tree, without what was built.

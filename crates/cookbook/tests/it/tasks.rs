@@ -1,7 +1,7 @@
 //! The answers of the guide's ten tasks print what the page shows.
 //!
-//! `SLUICEGATE_UPDATE=1 cargo test -p sluicegate-cookbook` writes what they print to the page: read the change before
-//! it is committed.
+//! `SLUICEGATE_UPDATE=1 cargo test -p sluicegate-cookbook` writes what they print to the page: read the
+//! change before it is committed.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,8 +28,8 @@ fn blocks<'t>(text: &'t str, language: &str) -> Vec<(usize, usize, &'t str)> {
     .collect()
 }
 
-/// Makes a directory with links to the programs, as a reader has it. `None` where one is not built: the tests of the
-/// workspace build all.
+/// Makes a directory with links to the programs, as a reader has it. `None` where one is not built: the tests
+/// of the workspace build all.
 fn programs(directory: &Path) -> Option<()> {
     let built = Path::new(env!("CARGO_BIN_EXE_sluicegate-cookbook")).parent().expect("a folder");
     for name in ["sluicegate-cookbook", "sluicegate-proxier", "sluicegate-tools"] {

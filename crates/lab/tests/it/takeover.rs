@@ -1,5 +1,5 @@
-//! What UPGRADING.md promises: the tables that another layout or kube-proxy left are taken over, and a connection that
-//! is open goes on while they are.
+//! What UPGRADING.md promises: the tables that another layout or kube-proxy left are taken over, and a
+//! connection that is open goes on while they are.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Reads pairs of a schema's name and an instance, and validates each. For whoever reads the output a schema permits
-/// further fields; here each must have its line in the schema.
+/// Reads pairs of a schema's name and an instance, and validates each. For whoever reads the output a schema
+/// permits further fields; here each must have its line in the schema.
 const VALIDATE: &str = r#"
 import json, os, sys
 from jsonschema import Draft202012Validator

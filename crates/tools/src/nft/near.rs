@@ -7,8 +7,8 @@ use sluicegate_nftables::{Family, Name, SetFlags, TableId, read};
 use super::names::open;
 use super::report::FAMILIES;
 
-/// Returns `; did you mean ...?`, or nothing, for an object in nft's words: its kind, its family, its table, and its
-/// name if it is not the table. Where the kernel cannot be asked, nothing is meant.
+/// Returns `; did you mean ...?`, or nothing, for an object in nft's words: its kind, its family, its table,
+/// and its name if it is not the table. Where the kernel cannot be asked, nothing is meant.
 pub(crate) fn meant(object: &str) -> String {
     found(object).map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
 }
