@@ -59,7 +59,8 @@ impl Demo {
         match wrong {
             0 => output.say(format_args!("All {} answers are as they should be.\n", outcomes.len())),
             _ => {
-                output.say(format_args!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()))
+                output
+                    .say(format_args!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()));
             }
         }
         let scale = if self.services > 0 { Some(at_scale(self.services, output)?) } else { None };
