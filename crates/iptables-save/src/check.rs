@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::condition::{ChainNameFault, Condition};
 use crate::encoding::byte_len;
 use crate::ext::{Extension, Family, OptionRow, Whole, find_match, find_target};
 use crate::spec::{Module, OptionUse, Spec};
@@ -202,7 +203,7 @@ impl Checker<'_, '_> {
             let names: Vec<_> = TABLES.iter().map(|(name, _)| *name).collect();
             return Err(self.wrong_rule(table, format!("expected a table: {}", names.join(", "))));
         };
-        chain_name(chain).map_err(|reason| self.wrong_rule(chain, reason))?;
+        chain_name(chain).map_err(|fault| self.wrong_rule(chain, fault.to_string()))?;
         if BUILT_IN.contains(&chain) && !built_in.contains(&chain) {
             return Err(self.wrong_rule(chain, format!("table {table} has no built-in chain {chain}")));
         }
@@ -318,9 +319,9 @@ impl Checker<'_, '_> {
             let chains = extension.chains.join(", ");
             self.refused(wrong(format!("works in {chains} alone, not in {chain}")))?;
         }
-        if let Err(reason) = self.demands_protocol(extension, spec) {
+        if !has_protocol(extension, spec) {
             let fault = RuleFault::NeedsProtocol { extension: extension.name };
-            let error = wrong(reason).with_fault(fault);
+            let error = wrong(format!("needs -p {}", extension.protocols.join(" or -p "))).with_fault(fault);
             // Here the tool itself looks.
             match extension.name {
                 "multiport" => return Err(error),
@@ -328,8 +329,10 @@ impl Checker<'_, '_> {
             }
         }
         let whole = Whole { extension, module, spec, family, table, chain };
-        (extension.whole)(&whole).map_err(wrong)?;
-        (extension.in_kernel)(&whole).or_else(|reason| self.refused(wrong(reason)))
+        let unmet =
+            |condition: Condition| wrong(condition.to_string()).with_fault(RuleFault::Condition(condition));
+        (extension.whole)(&whole).map_err(unmet)?;
+        (extension.in_kernel)(&whole).or_else(|condition| self.refused(unmet(condition)))
     }
 
     fn option(
@@ -371,17 +374,6 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn demands_protocol(&self, extension: &Extension, spec: &Spec<'_>) -> Result<(), String> {
-        if extension.protocols.is_empty() {
-            return Ok(());
-        }
-        let protocol = spec.generic("protocol").filter(|option| !option.negated);
-        let number = protocol.and_then(|option| protocol_number(option.value()?));
-        let right =
-            extension.protocols.iter().any(|name| number.is_some() && protocol_number(name) == number);
-        if right { Ok(()) } else { Err(format!("needs -p {}", extension.protocols.join(" or -p "))) }
-    }
-
     fn target(&self, spec: &Spec<'_>) -> Result<(), Error> {
         let Some(target) = &spec.target else { return Ok(()) };
         let Place { table, chain, family } = self.place;
@@ -418,23 +410,26 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Checks the name of a chain; the error describes the problem.
-pub(crate) fn chain_name(name: &str) -> Result<(), String> {
+/// Returns whether a rule is of a protocol that the extension needs.
+fn has_protocol(extension: &Extension, spec: &Spec<'_>) -> bool {
+    let protocol = spec.generic("protocol").filter(|option| !option.negated);
+    let number = protocol.and_then(|option| protocol_number(option.value()?));
+    let is_right = |name: &&str| number.is_some() && protocol_number(name) == number;
+    extension.protocols.is_empty() || extension.protocols.iter().any(is_right)
+}
+
+/// Checks the name of a chain.
+pub(crate) fn chain_name(name: &str) -> Result<(), ChainNameFault> {
     match byte_len(name) {
-        0 => return Err("expected the name of a chain".to_owned()),
+        0 => return Err(ChainNameFault::Empty),
         1..=Limits::CHAIN_NAME => (),
-        length => {
-            return Err(format!(
-                "the name of a chain has at most {} bytes, this one {length}",
-                Limits::CHAIN_NAME
-            ));
-        }
+        length => return Err(ChainNameFault::Long(length)),
     }
     if name.starts_with(['-', '!']) {
-        return Err("the name of a chain starts with neither `-` nor `!`".to_owned());
+        return Err(ChainNameFault::Start);
     }
     if name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
-        return Err("the name of a chain has no blanks and no control characters".to_owned());
+        return Err(ChainNameFault::Blank);
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use crate::Condition;
 use crate::encoding::byte_len;
 
 /// An error of reading text, building a rule, or running a tool.
@@ -114,7 +115,7 @@ pub enum Error {
 
 /// Kinds of faults in the words of a rule. Extensions and options are named as iptables-extensions(8) does,
 /// options without dashes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleFault {
     /// Any other: the sentence tells.
@@ -204,6 +205,8 @@ pub enum RuleFault {
     OwnChain,
     /// A jump to a built-in chain.
     BuiltInChain,
+    /// A match or target whose options, taken together, it does not take, or not in such a rule.
+    Condition(Condition),
 }
 
 /// The message of iptables-restore when it refused its input, and the line or rule that it refers to.
@@ -310,9 +313,9 @@ impl Error {
 
     /// Returns the kind of fault in the words of a rule, if it is one.
     #[must_use]
-    pub fn rule_fault(&self) -> Option<RuleFault> {
+    pub fn rule_fault(&self) -> Option<&RuleFault> {
         match self {
-            Self::Rule { fault, .. } | Self::Place { fault, .. } => Some(**fault),
+            Self::Rule { fault, .. } | Self::Place { fault, .. } => Some(fault),
             _ => None,
         }
     }

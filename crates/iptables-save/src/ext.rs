@@ -23,9 +23,9 @@ pub struct Extension {
     pub(crate) tables: &'static [&'static str],
     pub(crate) chains: &'static [&'static str],
     pub(crate) protocols: &'static [&'static str],
-    pub(crate) whole: fn(&Whole<'_>) -> Result<(), String>,
+    pub(crate) whole: fn(&Whole<'_>) -> rules::Checked,
     /// What the kernel demands besides, in this place.
-    pub(crate) in_kernel: fn(&Whole<'_>) -> Result<(), String>,
+    pub(crate) in_kernel: fn(&Whole<'_>) -> rules::Checked,
 }
 
 /// An option of an extension.
@@ -174,13 +174,13 @@ impl Extension {
     }
 
     /// Sets the check of what the kernel demands of the rule.
-    const fn in_kernel(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
+    const fn in_kernel(mut self, check: fn(&Whole<'_>) -> rules::Checked) -> Self {
         self.in_kernel = check;
         self
     }
 
     /// Sets the check of the options taken together.
-    const fn whole(mut self, check: fn(&Whole<'_>) -> Result<(), String>) -> Self {
+    const fn whole(mut self, check: fn(&Whole<'_>) -> rules::Checked) -> Self {
         self.whole = check;
         self
     }

@@ -74,6 +74,7 @@
 mod changes;
 mod check;
 mod command;
+mod condition;
 mod diff;
 mod encoding;
 mod error;
@@ -96,6 +97,7 @@ mod words;
 
 pub use changes::Changes;
 pub use check::{CheckedLine, Place, check, check_line, check_words};
+pub use condition::Condition;
 pub use diff::{diff, diff_owned};
 pub use encoding::{decode, encode};
 pub use error::{Cause, Error, Refusal, RuleFault};

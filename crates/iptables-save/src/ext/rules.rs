@@ -1,11 +1,14 @@
 //! The conditions of an extension on its options taken together, and on the rest of the rule.
 
+use std::borrow::Cow;
+
 use super::{Family, Whole};
+use crate::Condition::{self, Excludes, Needs, NoUse, Repeated};
 use crate::names;
 use crate::spec::OptionUse;
 use crate::value::{Network, Value, hash_rate, integer, lists, protocol_number, seconds};
 
-type Checked = Result<(), String>;
+pub(super) type Checked = Result<(), Condition>;
 
 impl Whole<'_> {
     fn has(&self, option: &str) -> bool {
@@ -24,12 +27,18 @@ impl Whole<'_> {
         protocol_number(self.spec.generic("protocol").filter(|option| !option.negated)?.value()?)
     }
 
-    fn needs_one_of(&self, options: &[&str]) -> Checked {
-        if self.any(options) {
-            return Ok(());
-        }
-        let names: Vec<_> = options.iter().map(|name| format!("--{name}")).collect();
-        Err(format!("needs {}", names.join(" or ")))
+    fn needs_one_of(&self, options: &[&'static str]) -> Checked {
+        if self.any(options) { Ok(()) } else { Err(Condition::OneOf(options.to_vec())) }
+    }
+
+    /// Returns the error of a value that does not fit to the others.
+    fn value(&self, option: &'static str, expected: impl Into<Cow<'static, str>>) -> Condition {
+        let found = self.module.value(option).unwrap_or_default().to_owned();
+        Condition::Value { option, expected: expected.into(), found }
+    }
+
+    fn no_use(&self, option: &'static str) -> Checked {
+        Err(NoUse { option, chain: self.chain.to_owned() })
     }
 
     fn chain_is(&self, chains: &[&str]) -> bool {
@@ -53,7 +62,7 @@ pub(super) fn one_at_least(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn log_prefix(whole: &Whole<'_>) -> Checked {
     match ["log-prefix", "nflog-prefix"].into_iter().find(|name| whole.module.value(name) == Some("")) {
-        Some(name) => Err(format!("--{name} needs at least one character")),
+        Some(option) => Err(Needs { option, needs: "at least one character" }),
         None => Ok(()),
     }
 }
@@ -61,23 +70,21 @@ pub(super) fn log_prefix(whole: &Whole<'_>) -> Checked {
 pub(super) fn addrtype(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["src-type", "dst-type"])?;
     if whole.family == Family::Ipv6 {
-        let values = ["src-type", "dst-type"].iter().filter_map(|option| whole.module.value(option));
         let kinds = Value::BeginningsOf(lists::ADDRESS_TYPES);
-        let values: Vec<_> = values.filter_map(|value| kinds.read(value, whole.family).ok()).collect();
         let only_v4 = ["BROADCAST", "BLACKHOLE", "PROHIBIT", "THROW", "NAT", "XRESOLVE"];
-        let unknown = values.iter().flat_map(|value| value.split(',')).find(|kind| only_v4.contains(kind));
-        if let Some(kind) = unknown {
-            return Err(format!("has no type {kind} for IPv6"));
+        let is_unknown = |option: &&'static str| {
+            let value = whole.module.value(option).and_then(|value| kinds.read(value, whole.family).ok());
+            value.is_some_and(|value| value.split(',').any(|kind| only_v4.contains(&kind)))
+        };
+        if let Some(option) = ["src-type", "dst-type"].into_iter().find(is_unknown) {
+            return Err(whole.value(option, "types that IPv6 has"));
         }
     }
     if whole.has("limit-iface-in") && whole.chain_is(&["OUTPUT", "POSTROUTING"]) {
-        return Err(format!(
-            "--limit-iface-in is of no use in {}, where no interface was entered",
-            whole.chain
-        ));
+        return whole.no_use("limit-iface-in");
     }
     if whole.has("limit-iface-out") && whole.chain_is(&["PREROUTING", "INPUT"]) {
-        return Err(format!("--limit-iface-out is of no use in {}, where no interface is left", whole.chain));
+        return whole.no_use("limit-iface-out");
     }
     Ok(())
 }
@@ -87,12 +94,13 @@ pub(super) fn cluster(whole: &Whole<'_>) -> Checked {
     let total = whole.number("cluster-total-nodes").unwrap_or_default();
     match whole.number("cluster-local-node") {
         Some(node) if node > total => {
-            Err(format!("--cluster-local-node {node} is over --cluster-total-nodes {total}"))
+            Err(whole.value("cluster-local-node", format!("at most --cluster-total-nodes, {total}")))
         }
         _ => match whole.number("cluster-local-nodemask") {
-            Some(0) => Err("--cluster-local-nodemask has no node".to_owned()),
+            Some(0) => Err(whole.value("cluster-local-nodemask", "at least one node")),
             Some(mask) if total < 32 && mask >= 1 << total => {
-                Err(format!("--cluster-local-nodemask {mask} has nodes over --cluster-total-nodes {total}"))
+                let expected = format!("nodes up to --cluster-total-nodes, {total}");
+                Err(whole.value("cluster-local-nodemask", expected))
             }
             _ => Ok(()),
         },
@@ -106,10 +114,10 @@ pub(super) fn connlimit(whole: &Whole<'_>) -> Checked {
 pub(super) fn devgroup(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["src-group", "dst-group"])?;
     if whole.has("src-group") && whole.chain_is(&["OUTPUT", "POSTROUTING"]) {
-        return Err(format!("--src-group is of no use in {}", whole.chain));
+        return whole.no_use("src-group");
     }
     if whole.has("dst-group") && whole.chain_is(&["PREROUTING", "INPUT"]) {
-        return Err(format!("--dst-group is of no use in {}", whole.chain));
+        return whole.no_use("dst-group");
     }
     Ok(())
 }
@@ -124,9 +132,9 @@ pub(super) fn ecn_target(whole: &Whole<'_>) -> Checked {
     tcp_for(whole, &["ecn-tcp-remove", "ecn-tcp-cwr", "ecn-tcp-ece"])
 }
 
-fn tcp_for(whole: &Whole<'_>, options: &[&str]) -> Checked {
+fn tcp_for(whole: &Whole<'_>, options: &[&'static str]) -> Checked {
     match options.iter().find(|option| whole.has(option)) {
-        Some(option) if whole.protocol() != Some(6) => Err(format!("--{option} needs -p tcp")),
+        Some(option) if whole.protocol() != Some(6) => Err(Needs { option, needs: "-p tcp" }),
         _ => Ok(()),
     }
 }
@@ -134,21 +142,21 @@ fn tcp_for(whole: &Whole<'_>, options: &[&str]) -> Checked {
 pub(super) fn hashlimit(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["hashlimit-upto", "hashlimit-above"])?;
     if whole.has("hashlimit-rate-interval") && !whole.has("hashlimit-rate-match") {
-        return Err("--hashlimit-rate-interval needs --hashlimit-rate-match".to_owned());
+        return Err(Needs { option: "hashlimit-rate-interval", needs: "--hashlimit-rate-match" });
     }
     let rate = ["hashlimit-upto", "hashlimit-above"]
         .iter()
         .find_map(|option| hash_rate(whole.module.value(option)?));
     let burst = whole.module.value("hashlimit-burst");
     match (rate, burst, burst.and_then(hash_rate)) {
-        (Some(rate), Some(burst), Some(bytes)) if bytes < rate => {
-            Err(format!("--hashlimit-burst {burst} is below the rate of {rate} bytes"))
+        (Some(rate), Some(_), Some(bytes)) if bytes < rate => {
+            Err(whole.value("hashlimit-burst", format!("at least the rate, {rate} bytes")))
         }
-        (None, Some(burst), Some(_)) => {
-            Err(format!("--hashlimit-burst {burst} is in bytes, the rate in packets"))
+        (None, Some(_), Some(_)) => {
+            Err(whole.value("hashlimit-burst", "a number of packets, as the rate is in packets"))
         }
-        (Some(_), Some(burst), None) => {
-            Err(format!("--hashlimit-burst {burst} is in packets, the rate in bytes"))
+        (Some(_), Some(_), None) => {
+            Err(whole.value("hashlimit-burst", "bytes, as in `16kb`, as the rate is in bytes"))
         }
         _ => Ok(()),
     }
@@ -159,7 +167,7 @@ pub(super) fn multiport(whole: &Whole<'_>) -> Checked {
     let protocol = whole.protocol().unwrap_or_default();
     let values = whole.module.options.iter().filter_map(OptionUse::value);
     match values.flat_map(|value| value.split([',', ':'])).find(|port| unknown_service(port, protocol)) {
-        Some(port) => Err(format!("knows no service `{port}` of the protocol")),
+        Some(port) => Err(Condition::Service(port.to_owned())),
         None => Ok(()),
     }
 }
@@ -171,7 +179,7 @@ pub(super) fn own_services(whole: &Whole<'_>) -> Checked {
     let ports = ["source-port", "destination-port"].iter().filter_map(|name| whole.module.value(name));
     let mut ports = ports.flat_map(|value| value.split(':')).filter(|port| !port.is_empty());
     match ports.find(|port| unknown_service(port, protocol)) {
-        Some(port) => Err(format!("knows no service `{port}` of its protocol")),
+        Some(port) => Err(Condition::Service(port.to_owned())),
         None => Ok(()),
     }
 }
@@ -184,8 +192,9 @@ pub(super) fn time(whole: &Whole<'_>) -> Checked {
     let seconds = |option| whole.module.value(option).and_then(crate::value::seconds_of_day);
     match (whole.has("contiguous"), seconds("timestart").unwrap_or(0), seconds("timestop").unwrap_or(86_399))
     {
+        // A period that ends on the day that it begins on is contiguous by itself.
         (true, start, stop) if start < stop => {
-            Err("--contiguous is for days that end after midnight: --timestop below --timestart".to_owned())
+            Err(Needs { option: "contiguous", needs: "--timestop below --timestart, after midnight" })
         }
         _ => Ok(()),
     }
@@ -197,12 +206,12 @@ pub(super) fn rateest_target(whole: &Whole<'_>) -> Checked {
     let time = |option| whole.module.value(option).and_then(seconds).unwrap_or_default();
     let (interval, average) = (time("rateest-interval"), time("rateest-ewmalog"));
     if ![0.25, 0.5, 1.0, 2.0, 4.0, 8.0].contains(&interval) {
-        return Err("--rateest-interval is one of 250ms, 500ms, 1s, 2s, 4s, 8s".to_owned());
+        return Err(whole.value("rateest-interval", "one of 250ms, 500ms, 1s, 2s, 4s, 8s"));
     }
     let logs = (1..32).find(|log| -interval / (1.0 - 1.0 / f64::from(1_u32 << log)).ln() > average);
     match logs.unwrap_or(32) {
         2..=31 => Ok(()),
-        _ => Err("--rateest-ewmalog is out of the range that goes with the interval".to_owned()),
+        _ => Err(whole.value("rateest-ewmalog", "a time in the range that goes with --rateest-interval")),
     }
 }
 
@@ -210,9 +219,9 @@ pub(super) fn owner(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["uid-owner", "gid-owner", "socket-exists"])?;
     let place = |name| whole.module.options.iter().position(|option| option.name == name);
     match (place("gid-owner"), place("suppl-groups")) {
-        (None, Some(_)) => Err("--suppl-groups needs --gid-owner".to_owned()),
+        (None, Some(_)) => Err(Needs { option: "suppl-groups", needs: "--gid-owner" }),
         (Some(group), Some(others)) if others < group => {
-            Err("--suppl-groups needs --gid-owner before it".to_owned())
+            Err(Needs { option: "suppl-groups", needs: "--gid-owner before it" })
         }
         _ => Ok(()),
     }
@@ -220,21 +229,21 @@ pub(super) fn owner(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn policy(whole: &Whole<'_>) -> Checked {
     if whole.module.value("dir") == Some("in") && whole.chain_is(&["POSTROUTING", "OUTPUT"]) {
-        return Err(format!("--dir in is of no use in {}", whole.chain));
+        return whole.no_use("dir in");
     }
     if whole.module.value("dir") == Some("out") && whole.chain_is(&["PREROUTING", "INPUT"]) {
-        return Err(format!("--dir out is of no use in {}", whole.chain));
+        return whole.no_use("dir out");
     }
     if whole.module.value("pol") == Some("none") {
         for option in ["strict", "next"] {
             if whole.has(option) {
-                return Err(format!("--pol none takes no --{option}"));
+                return Err(Excludes { option, other: "--pol none" });
             }
         }
     }
     let elements = 1 + whole.module.options.iter().filter(|option| option.name == "next").count();
     if elements > 4 {
-        return Err("more than four policy elements".to_owned());
+        return Err(Condition::PolicyElements(elements));
     }
     policy_elements(whole)
 }
@@ -245,22 +254,25 @@ fn policy_elements(whole: &Whole<'_>) -> Checked {
     for element in options.split(|option| option.name == "next") {
         let has = |names: &[&str]| element.iter().any(|option| names.contains(&&*option.name));
         if strict && !has(&["reqid", "spi", "proto", "mode", "tunnel-src", "tunnel-dst"]) {
-            return Err("--strict needs an option in each policy element".to_owned());
+            return Err(Needs { option: "strict", needs: "an option in each policy element" });
         }
         let is_tunnel = |option: &OptionUse<'_>| {
             option.name == "mode" && (option.value() == Some("tunnel")) != option.negated
         };
-        if !none && has(&["tunnel-src", "tunnel-dst"]) && !element.iter().any(is_tunnel) {
-            return Err("--tunnel-src and --tunnel-dst need --mode tunnel".to_owned());
+        if !none && !element.iter().any(is_tunnel) {
+            if let Some(option) = ["tunnel-src", "tunnel-dst"].into_iter().find(|option| has(&[option])) {
+                return Err(Needs { option, needs: "--mode tunnel" });
+            }
         }
         let protocol =
             element.iter().filter(|option| option.name == "proto").find_map(|option| option.value());
-        if protocol.is_some_and(|value| !matches!(protocol_number(value), Some(50 | 51 | 108))) {
-            return Err("--proto is one of ah, esp, ipcomp".to_owned());
+        if let Some(value) = protocol.filter(|value| !matches!(protocol_number(value), Some(50 | 51 | 108))) {
+            let expected = Cow::Borrowed("one of ah, esp, ipcomp");
+            return Err(Condition::Value { option: "proto", expected, found: value.to_owned() });
         }
         for (at, option) in element.iter().enumerate() {
             if element.iter().skip(at + 1).any(|other| other.name == option.name) {
-                return Err(format!("--{} stands twice in a policy element", option.name));
+                return Err(Repeated(option.name.clone().into_owned()));
             }
         }
     }
@@ -276,15 +288,15 @@ pub(super) fn rateest(whole: &Whole<'_>) -> Checked {
 /// Includes the checks of the kernel (`recent_mt_check`).
 pub(super) fn recent(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["set", "rcheck", "update", "remove"])?;
-    for action in ["set", "remove"] {
+    for (action, other) in [("set", "--set"), ("remove", "--remove")] {
         for option in ["seconds", "hitcount", "rttl", "reap"] {
             if whole.has(action) && whole.has(option) {
-                return Err(format!("--{option} does not go with --{action}"));
+                return Err(Excludes { option, other });
             }
         }
     }
     match whole.number("hitcount") {
-        Some(hits) if hits > 65_535 => Err("--hitcount is over 65535".to_owned()),
+        Some(hits) if hits > 65_535 => Err(whole.value("hitcount", "at most 65535")),
         _ => Ok(()),
     }
 }
@@ -292,11 +304,12 @@ pub(super) fn recent(whole: &Whole<'_>) -> Checked {
 pub(super) fn rt(whole: &Whole<'_>) -> Checked {
     let zero = whole.number("rt-type") == Some(0)
         && whole.module.option("rt-type").is_some_and(|option| !option.negated);
-    if whole.any(&["rt-0-res", "rt-0-addrs", "rt-0-not-strict"]) && !zero {
-        return Err("--rt-0-res, --rt-0-addrs and --rt-0-not-strict need --rt-type 0".to_owned());
+    let of_zero = ["rt-0-res", "rt-0-addrs", "rt-0-not-strict"];
+    if let Some(option) = of_zero.into_iter().find(|option| !zero && whole.has(option)) {
+        return Err(Needs { option, needs: "--rt-type 0" });
     }
     if whole.has("rt-0-not-strict") && !whole.has("rt-0-addrs") {
-        return Err("--rt-0-not-strict needs --rt-0-addrs".to_owned());
+        return Err(Needs { option: "rt-0-not-strict", needs: "--rt-0-addrs" });
     }
     Ok(())
 }
@@ -306,19 +319,17 @@ pub(super) fn set(whole: &Whole<'_>) -> Checked {
 }
 
 pub(super) fn statistic(whole: &Whole<'_>) -> Checked {
-    let (mode, needed, others): (_, _, &[&str]) = match whole.module.value("mode") {
-        Some("random") => ("random", "probability", &["every", "packet"]),
-        _ => ("nth", "every", &["probability"]),
+    let (mode, needed, others): (_, _, &[&'static str]) = match whole.module.value("mode") {
+        Some("random") => ("--mode random", "probability", &["every", "packet"]),
+        _ => ("--mode nth", "every", &["probability"]),
     };
-    if let Some(other) = others.iter().find(|other| whole.has(other)) {
-        return Err(format!("--{other} does not go with --mode {mode}"));
+    if let Some(option) = others.iter().find(|option| whole.has(option)) {
+        return Err(Excludes { option, other: mode });
     }
-    if !whole.has(needed) {
-        return Err(format!("--mode {mode} needs --{needed}"));
-    }
+    whole.needs_one_of(&[needed])?;
     match (whole.number("packet"), whole.number("every")) {
         (Some(packet), Some(every)) if packet >= every => {
-            Err(format!("--packet {packet} is not below --every {every}"))
+            Err(whole.value("packet", format!("less than --every, {every}")))
         }
         _ => Ok(()),
     }
@@ -327,7 +338,7 @@ pub(super) fn statistic(whole: &Whole<'_>) -> Checked {
 pub(super) fn string(whole: &Whole<'_>) -> Checked {
     whole.needs_one_of(&["string", "hex-string"])?;
     match (whole.number("from"), whole.number("to")) {
-        (Some(from), Some(to)) if from > to => Err(format!("--from {from} is over --to {to}")),
+        (Some(from), Some(to)) if from > to => Err(whole.value("from", format!("at most --to, {to}"))),
         _ => Ok(()),
     }
 }
@@ -336,7 +347,7 @@ pub(super) fn clusterip(whole: &Whole<'_>) -> Checked {
     let needed = ["hashmode", "clustermac", "total-nodes", "local-node"];
     if !whole.has("new") {
         return match needed.iter().chain(&["hash-init"]).find(|option| whole.has(option)) {
-            Some(option) => Err(format!("--{option} needs --new")),
+            Some(option) => Err(Needs { option, needs: "--new" }),
             None => Ok(()),
         };
     }
@@ -346,7 +357,7 @@ pub(super) fn clusterip(whole: &Whole<'_>) -> Checked {
     // `01:00:5e` and the like: the bit of the first byte that says multicast.
     let first = whole.module.value("clustermac").and_then(|address| address.get(..2));
     match first.and_then(|first| u8::from_str_radix(first, 16).ok()) {
-        Some(first) if first & 1 == 0 => Err("--clustermac is not a multicast address".to_owned()),
+        Some(first) if first & 1 == 0 => Err(whole.value("clustermac", "a multicast address")),
         _ => Ok(()),
     }
 }
@@ -354,33 +365,35 @@ pub(super) fn clusterip(whole: &Whole<'_>) -> Checked {
 pub(super) fn connmark(whole: &Whole<'_>) -> Checked {
     one_of_them(whole)?;
     let copies = whole.any(&["save-mark", "restore-mark"]);
-    for mask in ["nfmask", "ctmask", "mask"] {
-        if whole.has(mask) && !copies {
-            return Err(format!("--{mask} needs --save-mark or --restore-mark"));
+    for option in ["nfmask", "ctmask", "mask"] {
+        if whole.has(option) && !copies {
+            return Err(Needs { option, needs: "--save-mark or --restore-mark" });
         }
     }
     if whole.has("mask") && whole.any(&["nfmask", "ctmask"]) {
-        return Err("--mask does not go with --nfmask and --ctmask".to_owned());
+        return Err(Excludes { option: "mask", other: "--nfmask and --ctmask" });
     }
     Ok(())
 }
 
 /// Checks that the protocol has ports.
 pub(super) fn nat_ports(whole: &Whole<'_>) -> Checked {
-    let value = ["to-ports", "to-destination", "to-source"].iter().find_map(|option| {
-        let value = whole.module.value(option)?;
-        let port = *option == "to-ports"
-            || match whole.family {
-                Family::Ipv4 => value.contains(':'),
-                Family::Ipv6 => value.contains("]:") || value.starts_with(':') && !value.starts_with("::"),
-            };
-        port.then_some(value)
+    let with_port = ["to-ports", "to-destination", "to-source"].into_iter().find(|option| {
+        whole.module.value(option).is_some_and(|value| {
+            *option == "to-ports"
+                || match whole.family {
+                    Family::Ipv4 => value.contains(':'),
+                    Family::Ipv6 => {
+                        value.contains("]:") || value.starts_with(':') && !value.starts_with("::")
+                    }
+                }
+        })
     });
     // The tool does not ask whether the protocol is negated.
     let protocol = whole.spec.generic("protocol").and_then(|option| protocol_number(option.value()?));
-    match (value, protocol) {
+    match (with_port, protocol) {
         (Some(_), Some(6 | 17 | 33 | 132 | 1 | 58)) | (None, _) => Ok(()),
-        (Some(value), _) => Err(format!("`{value}` has a port, which needs -p tcp, udp, sctp or dccp")),
+        (Some(option), _) => Err(Needs { option, needs: "-p tcp, udp, sctp or dccp for a port" }),
     }
 }
 
@@ -389,7 +402,7 @@ pub(super) fn netmap(whole: &Whole<'_>) -> Checked {
     let mask = value.split_once('/').map(|(_, mask)| mask);
     match mask.map(str::parse::<u32>) {
         Some(Err(_)) if Network::read(value, whole.family).is_ok_and(|network| !network.is_prefix()) => {
-            Err("--to needs a mask that is a prefix".to_owned())
+            Err(whole.value("to", "a mask that is a prefix"))
         }
         _ => Ok(()),
     }
@@ -400,25 +413,23 @@ pub(super) fn prefix_translation(whole: &Whole<'_>) -> Checked {
         let value = whole.module.value(option).unwrap_or_default();
         let length = value.split_once('/').map(|(_, length)| length.parse::<u32>());
         if !matches!(length, Some(Ok(0..=64))) {
-            return Err(format!("--{option} needs a prefix of at most 64 bits"));
+            return Err(whole.value(option, "a prefix of at most 64 bits"));
         }
         let network = Network::read(value, whole.family).map(Network::normal).ok();
         if network != Value::HostMask.read(value, whole.family).ok() {
-            return Err(format!("--{option} has bits behind its prefix"));
+            return Err(whole.value(option, "no bits behind the prefix"));
         }
     }
     Ok(())
 }
 
 pub(super) fn hmark(whole: &Whole<'_>) -> Checked {
-    if whole.any(&["hmark-spi-mask", "hmark-spi"])
-        && whole.any(&["hmark-sport-mask", "hmark-dport-mask", "hmark-sport", "hmark-dport"])
-    {
-        return Err("the options of ports and of the SPI exclude each other".to_owned());
+    let ports = ["hmark-sport-mask", "hmark-dport-mask", "hmark-sport", "hmark-dport"];
+    let has_spi = whole.any(&["hmark-spi-mask", "hmark-spi"]);
+    if let Some(option) = ports.into_iter().find(|option| has_spi && whole.has(option)) {
+        return Err(Excludes { option, other: "--hmark-spi and --hmark-spi-mask" });
     }
-    if !whole.has("hmark-rnd") {
-        return Err("needs --hmark-rnd".to_owned());
-    }
+    whole.needs_one_of(&["hmark-rnd"])?;
     whole.needs_one_of(&[
         "hmark-tuple",
         "hmark-src-prefix",
@@ -433,7 +444,7 @@ pub(super) fn hmark(whole: &Whole<'_>) -> Checked {
 pub(super) fn reject(whole: &Whole<'_>) -> Checked {
     match whole.module.value("reject-with") {
         Some(value) if value.starts_with("tcp") && whole.protocol() != Some(6) => {
-            Err(format!("--reject-with {value} needs -p tcp"))
+            Err(Needs { option: "reject-with tcp-reset", needs: "-p tcp" })
         }
         _ => Ok(()),
     }
@@ -444,10 +455,10 @@ pub(super) fn set_target(whole: &Whole<'_>) -> Checked {
     if whole.has("map-set") {
         whole.needs_one_of(&["map-mark", "map-prio", "map-queue"])?;
         if whole.table != "mangle" {
-            return Err(format!("--map-set works in table mangle alone, not in {}", whole.table));
+            return Err(Needs { option: "map-set", needs: "table mangle" });
         }
         if whole.has("map-prio") && whole.chain_is(&["PREROUTING", "INPUT"]) {
-            return Err(format!("--map-prio does not work in {}", whole.chain));
+            return whole.no_use("map-prio");
         }
     }
     Ok(())
@@ -455,13 +466,11 @@ pub(super) fn set_target(whole: &Whole<'_>) -> Checked {
 
 pub(super) fn tcpmss(whole: &Whole<'_>) -> Checked {
     if whole.has("clamp-mss-to-pmtu") && whole.chain_is(&["PREROUTING", "INPUT"]) {
-        return Err(format!("--clamp-mss-to-pmtu is of no use in {}", whole.chain));
+        return whole.no_use("clamp-mss-to-pmtu");
     }
     match whole.spec.matches.iter().any(takes_only_syn) {
         true => Ok(()),
-        false => {
-            Err("works on SYN packets alone: needs -p tcp --syn, or --tcp-flags that demand SYN".to_owned())
-        }
+        false => Err(Condition::Syn),
     }
 }
 

@@ -33,8 +33,8 @@ impl<'a> State<'a> {
     /// # Errors
     /// [`Error::Diff`] if the name is not one of a chain.
     pub fn ensure_chain(&mut self, table: &str, chain: &str) -> Result<bool, Error> {
-        if let Err(reason) = chain_name(chain) {
-            return Err(wrong(table, chain, reason));
+        if let Err(fault) = chain_name(chain) {
+            return Err(wrong(table, chain, fault.to_string()));
         }
         let chains = self.tables.entry(table.to_owned()).or_insert_with(|| built_in(table));
         if chains.contains_key(chain) {

@@ -87,8 +87,8 @@ fn reasons_say_where_and_what() {
         ("-A INPUT -p tcp --dport", "line 1, column 17: `--dport`: expected a value of `--destination-port`"),
         (
             "-A A-CHAIN-NAME-OF-MORE-THAN-28-BYTES -j ACCEPT",
-            "line 1, column 4: `A-CHAIN-NAME-OF-MORE-THAN-28-BYTES`: the name of a chain has at most 28 \
-             bytes, this one 34",
+            "line 1, column 4: `A-CHAIN-NAME-OF-MORE-THAN-28-BYTES`: expected the name of a chain, of at most \
+             28 bytes, found 34 bytes",
         ),
         (
             "-t nat -A PREROUTING -j DROP",

@@ -231,9 +231,9 @@ fn line(fault: Fault, reason: &str, name: &str, asked: Asked<'_>) -> Failure {
 /// own, for who reads them is a person.
 pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
     match error {
-        CompileError::Words(save::Error::Place { reason, fault, .. }) => place(**fault, reason, asked),
+        CompileError::Words(save::Error::Place { reason, fault, .. }) => place(fault, reason, asked),
         CompileError::Words(save::Error::Rule { word, reason, fault, .. }) => {
-            match of_kind(**fault, word, asked) {
+            match of_kind(fault, word, asked) {
                 Some(message) => parameter(message),
                 None if word.is_empty() => parameter(reason),
                 None => parameter(format!("`{word}': {reason}")),
@@ -263,7 +263,7 @@ pub(super) fn rule(error: &CompileError, asked: Asked<'_>) -> Failure {
 }
 
 /// What the kernel does not take in this place.
-fn place(fault: RuleFault, reason: &str, asked: Asked<'_>) -> Failure {
+fn place(fault: &RuleFault, reason: &str, asked: Asked<'_>) -> Failure {
     let nft = asked.back_end == BackEnd::Nft;
     let errno = match fault {
         // The tool itself looks at these two, with one back end, where they have options.
@@ -283,10 +283,10 @@ fn place(fault: RuleFault, reason: &str, asked: Asked<'_>) -> Failure {
 }
 
 /// Returns what the tool says of a kind of fault.
-fn of_kind(fault: RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
+fn of_kind(fault: &RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
     let before = word.split('/').next().unwrap_or_default();
     Some(match fault {
-        RuleFault::Repeated { extension: "tcp" | "sctp" | "dccp", option } => match option {
+        RuleFault::Repeated { extension: "tcp" | "sctp" | "dccp", option } => match *option {
             "syn" | "tcp-flags" => "Only one of `--syn' or `--tcp-flags'  allowed".to_owned(),
             option => format!("Only one `--{option}' allowed"),
         },

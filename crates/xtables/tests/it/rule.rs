@@ -182,7 +182,7 @@ fn targets_that_the_kernel_of_the_tests_lacks_have_the_bytes_that_the_tool_sends
         ("-j CLUSTERIP --hash-init 7", "--hash-init needs --new"),
         (
             "-j CLUSTERIP --new --hashmode sourceip --clustermac 00:00:5e:00:00:20 --total-nodes 2 --local-node 1",
-            "--clustermac is not a multicast address",
+            "--clustermac: expected a multicast address",
         ),
         ("-j LED --led-delay 7", "--led-trigger-id"),
         ("-j ULOG --ulog-nlgroup 33", "33"),
