@@ -10,6 +10,7 @@
 //! | [`Changes`](sluicegate_iptables_save::Changes) of a diff | [`nft::Client::apply`] | exactly that changed |
 //! | the words of a rule | [`nft::Client::check`] | whether the chain has it, as `iptables -C` says |
 //! | the words of a rule | [`Rule::compile`] | the structures of the kernel: head, matches, target |
+//! | one rule or chain to add, delete or ensure | [`Client::append`], [`Client::ensure_rule`] ... | what the command of iptables does |
 //! | the name of an extension | [`codecs_of`], [`nft::Client::has_revision`] | the revisions known here, and those of the kernel |
 //! | what the kernel has of an extension | [`decode_extension`] | its options |
 //!
@@ -47,6 +48,7 @@
 #![deny(unsafe_code)]
 
 mod back_end;
+mod client;
 mod entry;
 mod error;
 mod extension;
@@ -57,6 +59,7 @@ mod print;
 mod rule;
 
 pub use back_end::{BackEnd, UnknownBackEnd};
+pub use client::Client;
 pub use error::{Error, Fault};
 pub use extension::{
     Binary, Codec, Kind, Mismatch, NoSets, SetMismatch, Sets, codec_for, codecs, codecs_of, decode_extension,
