@@ -12,6 +12,18 @@ use crate::{
 };
 
 /// The criteria that select flows. All must match; fields that are `None` are not compared.
+///
+/// ```
+/// use std::net::Ipv4Addr;
+///
+/// use sluicegate_conntrack::{Filter, Protocol, Side, Status};
+///
+/// // `conntrack -L -p udp --orig-dst 10.96.0.10 --orig-port-dst 53 --status SEEN_REPLY`
+/// let service = Side::default().destination(Ipv4Addr::new(10, 96, 0, 10)).destination_port(53_u16);
+/// let filter = Filter::default().protocol(Protocol::UDP).original(service).status(Status::SEEN_REPLY);
+/// assert_eq!(filter.original.destination_port, Some(53));
+/// assert!(filter.check().is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Filter {
@@ -103,7 +115,108 @@ pub struct AddressPort {
     pub port: Option<u16>,
 }
 
+macro_rules! criteria {
+    ($of:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
+        impl $of {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self, $field: impl Into<$type>) -> Self {
+                self.$field = Some($field.into());
+                self
+            }
+        )*}
+    };
+}
+
+criteria!(Filter {
+    /// Selects flows of this family.
+    family: Family,
+    /// Selects flows of this transport protocol.
+    protocol: Protocol,
+    /// Selects flows with a mark.
+    mark: MarkMatch,
+    /// Selects flows of this zone, in both directions.
+    zone: u16,
+    /// Selects TCP connections in this state.
+    tcp_state: TcpState,
+    /// Selects SCTP associations in this state.
+    sctp_state: SctpState,
+    /// Selects the flow of this id.
+    id: u32,
+    /// Selects flows that have all of these labels; of none, flows that have some.
+    labels: Labels,
+});
+
+criteria!(Side {
+    /// Selects flows by the source address: one, or a network.
+    source: IpNet,
+    /// Selects flows by the destination address: one, or a network.
+    destination: IpNet,
+    /// Selects flows by the source port; for GRE, the key.
+    source_port: u16,
+    /// Selects flows by the destination port; for GRE, the key.
+    destination_port: u16,
+    /// Selects flows by the type of ICMP messages.
+    icmp_type: u8,
+    /// Selects flows by the code of ICMP messages.
+    icmp_code: u8,
+    /// Selects flows by the identifier of ICMP messages.
+    icmp_id: u16,
+    /// Selects flows by the zone of this direction only.
+    zone: u16,
+});
+
+criteria!(NatMatch {
+    /// Selects flows whose source is translated to this.
+    source: AddressPort,
+    /// Selects flows whose destination is translated to this.
+    destination: AddressPort,
+    /// Selects flows of which either is translated to this.
+    any: AddressPort,
+});
+
+impl From<std::net::SocketAddr> for AddressPort {
+    fn from(address: std::net::SocketAddr) -> Self {
+        Self { address: Some(address.ip()), port: Some(address.port()) }
+    }
+}
+
 impl Filter {
+    /// Selects flows by the direction of the first packet.
+    #[must_use]
+    pub fn original(mut self, original: Side) -> Self {
+        self.original = original;
+        self
+    }
+
+    /// Selects flows by the direction of the answers.
+    #[must_use]
+    pub fn reply(mut self, reply: Side) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    /// Selects flows that have all of these status bits.
+    #[must_use]
+    pub fn status(mut self, set: Status) -> Self {
+        self.status.set = set;
+        self
+    }
+
+    /// Selects flows that have none of these status bits.
+    #[must_use]
+    pub fn without_status(mut self, unset: Status) -> Self {
+        self.status.unset = unset;
+        self
+    }
+
+    /// Selects flows by their translation.
+    #[must_use]
+    pub fn nat(mut self, nat: NatMatch) -> Self {
+        self.nat = nat;
+        self
+    }
+
     /// Returns true for a filter without criteria, which all flows match.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -126,7 +239,7 @@ impl Filter {
     #[must_use]
     pub fn matches(&self, flow: &Flow) -> bool {
         let status = flow.status.unwrap_or_default();
-        self.family().is_none_or(|family| family == flow.family())
+        self.effective_family().is_none_or(|family| family == flow.family())
             && self.protocol.is_none_or(|protocol| protocol == flow.original.protocol)
             && self.original.matches(&flow.original)
             && self.reply.matches(&flow.reply)
@@ -145,7 +258,7 @@ impl Filter {
 
     /// Returns the family of the filter, or that of its addresses.
     #[must_use]
-    pub fn family(&self) -> Option<Family> {
+    pub fn effective_family(&self) -> Option<Family> {
         self.families().next()
     }
 
@@ -165,7 +278,7 @@ impl Filter {
     /// is inverted in some kernels (6.1, 6.18). Only the original direction is included, which filters
     /// usually name; the kernel walks the whole table in any case.
     pub(crate) fn kernel_part(&self) -> Option<(Family, PartialTuple, u32)> {
-        let family = self.family()?;
+        let family = self.effective_family()?;
         let host = |net: Option<IpNet>| net.filter(|net| is_host(net) && family == Family::Ipv4);
         let Side { source, destination, source_port, destination_port, .. } = self.original;
         // The kernel does not compare ports without their protocol.
@@ -257,6 +370,46 @@ mod tests {
         let mut filter = Filter::default();
         change(&mut filter);
         filter
+    }
+
+    #[test]
+    fn methods_set_the_fields_of_their_names() {
+        let (net, nat) =
+            ("10.0.0.0/8".parse::<IpNet>().unwrap(), AddressPort { address: None, port: Some(80) });
+        let side = Side::default().source(net).destination(net).source_port(1_u16).destination_port(2_u16);
+        let side = side.icmp_type(3_u8).icmp_code(4_u8).icmp_id(5_u16).zone(6_u16);
+        let expected = Side {
+            source: Some(net),
+            destination: Some(net),
+            source_port: Some(1),
+            destination_port: Some(2),
+            icmp_type: Some(3),
+            icmp_code: Some(4),
+            icmp_id: Some(5),
+            zone: Some(6),
+        };
+        assert_eq!(side, expected);
+        let (mark, labels) = (MarkMatch { value: 1, mask: 3 }, Labels::default());
+        let nat = NatMatch::default().source(nat).destination(nat).any(nat);
+        let made = Filter::default().family(Family::Ipv4).protocol(Protocol::TCP).original(side).reply(side);
+        let made = made.status(Status::ASSURED).without_status(Status::DYING).mark(mark).zone(7_u16).nat(nat);
+        let made =
+            made.tcp_state(TcpState::ESTABLISHED).sctp_state(SctpState::CLOSED).id(8_u32).labels(labels);
+        let expected = Filter {
+            family: Some(Family::Ipv4),
+            protocol: Some(Protocol::TCP),
+            original: side,
+            reply: side,
+            status: StatusMatch { set: Status::ASSURED, unset: Status::DYING },
+            mark: Some(mark),
+            zone: Some(7),
+            nat: NatMatch { source: nat.source, destination: nat.source, any: nat.source },
+            tcp_state: Some(TcpState::ESTABLISHED),
+            sctp_state: Some(SctpState::CLOSED),
+            id: Some(8),
+            labels: Some(labels),
+        };
+        assert_eq!(made, expected);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) fn list(batch: &mut Batch, table: Table, zero: bool, wanted: &Filter,
         Table::Dying => command::GET_DYING,
         Table::Unconfirmed => command::GET_UNCONFIRMED,
     };
-    let family = wanted.family().map_or(0, Family::number);
+    let family = wanted.effective_family().map_or(0, Family::number);
     let mut message = batch.netfilter(SUBSYSTEM, command, Flags::DUMP, family, 0);
     if !narrow {
         return;

@@ -302,6 +302,17 @@ pub struct Mangle {
 
 /// Changes an element of a set or map from a rule:
 /// `add|update|delete @SET { KEY [timeout T] [STATEMENTS] [: VALUE] }`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use sluicegate_nftables::lang::{Counter, Payload, SetUpdate, Statement};
+///
+/// let seen = SetUpdate::update(&"seen".parse()?, Payload::IP_SADDR);
+/// let seen: Statement = seen.timeout(Duration::from_secs(60)).then(Counter::default()).into();
+/// assert_eq!(seen.to_string(), "update @seen { ip saddr timeout 1m counter }");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpdate {
     /// Add an element, add it or renew its timeout, or delete it.
@@ -530,16 +541,47 @@ impl Mangle {
 }
 
 impl SetUpdate {
-    /// Creates `update @SET { KEY }`.
-    pub fn update(set: &Name, key: impl Into<Expression>) -> Self {
+    /// Creates `add @SET { KEY }`.
+    pub fn add(set: &Name, key: impl Into<Expression>) -> Self {
         Self {
-            op: SetOp::Update,
+            op: SetOp::Add,
             set: set.clone(),
             key: key.into(),
             value: None,
             timeout: None,
             statements: Vec::new(),
         }
+    }
+
+    /// Creates `update @SET { KEY }`.
+    pub fn update(set: &Name, key: impl Into<Expression>) -> Self {
+        Self { op: SetOp::Update, ..Self::add(set, key) }
+    }
+
+    /// Creates `delete @SET { KEY }`.
+    pub fn delete(set: &Name, key: impl Into<Expression>) -> Self {
+        Self { op: SetOp::Delete, ..Self::add(set, key) }
+    }
+
+    /// Sets the value, for maps ([`value`](Self::value)).
+    #[must_use]
+    pub fn value(mut self, value: impl Into<Expression>) -> Self {
+        self.value = Some(value.into());
+        self
+    }
+
+    /// Sets the timeout of the element ([`timeout`](Self::timeout)).
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Adds a statement of the element.
+    #[must_use]
+    pub fn then(mut self, statement: impl Into<Statement>) -> Self {
+        self.statements.push(statement.into());
+        self
     }
 }
 

@@ -61,7 +61,8 @@ fn perform(arguments: &Arguments, client: &mut Client) -> Result<ExitCode, Failu
     match arguments.command {
         Command::List(table) => {
             let shown = if arguments.zero {
-                let flows = client.list_and_zero(filter.family()).map_err(|error| operation(&error))?;
+                let flows =
+                    client.list_and_zero(filter.effective_family()).map_err(|error| operation(&error))?;
                 show(arguments, Verb::Listed, flows.into_iter().map(Ok))?
             } else {
                 let flows = client.flows(table, filter).map_err(|error| operation(&error))?;
