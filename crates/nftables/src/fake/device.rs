@@ -4,7 +4,7 @@ use sluicegate_netlink::Errno;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
 use crate::fake::message::{Refusal, refusal, refuse};
-use crate::object::devices::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
+use crate::object::device_list::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 
 /// A device of a hook. Since Linux 6.16 it need not exist; before, a missing one was `ENOENT`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,10 +24,12 @@
 //! (the listing), `monitor/` (its events, and the copy that follows them) and `fake/`.
 
 pub(crate) mod chain;
+pub(crate) mod device_list;
 pub(crate) mod devices;
 pub(crate) mod element;
 pub(crate) mod flowtable;
 pub(crate) mod generation;
+pub(crate) mod id;
 pub(crate) mod rule;
 pub(crate) mod set;
 pub(crate) mod stateful;
@@ -35,12 +37,13 @@ pub(crate) mod table;
 pub(crate) mod typeof_data;
 pub(crate) mod userdata;
 
-pub use chain::{BaseChain, Chain, ChainId, ChainType, Hook, Policy, Priority};
+pub use chain::{BaseChain, Chain, ChainType, Hook, Policy, Priority};
 pub use devices::{HookDevices, HookOwner};
 pub use element::{Element, ElementData, Elements};
-pub use flowtable::{Flowtable, FlowtableFlags, FlowtableId};
+pub use flowtable::{Flowtable, FlowtableFlags};
+pub use id::{ChainId, FlowtableId, ObjectId, SetId, TableId};
 pub use rule::{Rule, RuleId};
-pub use set::{Set, SetData, SetFlags, SetId, SetPolicy, SetType};
+pub use set::{Set, SetData, SetFlags, SetPolicy, SetType};
 pub use stateful::tunnel::{GeneveOption, Tunnel, TunnelEndpoints, TunnelFlags, TunnelOptions};
-pub use stateful::{ObjectConfig, ObjectId, StatefulObject, timeout_states};
-pub use table::{Table, TableFlags, TableId};
+pub use stateful::{ObjectConfig, StatefulObject, timeout_states};
+pub use table::{Table, TableFlags};

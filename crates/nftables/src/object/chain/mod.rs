@@ -6,33 +6,10 @@ use std::fmt;
 
 use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
-use crate::object::devices::device_list;
-use crate::object::{Rule, TableId};
+use crate::object::ChainId;
+use crate::object::device_list::device_list;
 use crate::tree::Counter;
 use crate::wording::Wording;
-
-/// The id of a chain: its table and its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChainId {
-    /// The table.
-    pub table: TableId,
-    /// The name.
-    pub name: Name,
-}
-
-impl ChainId {
-    /// Creates an empty rule in the chain.
-    #[must_use]
-    pub fn rule(&self) -> Rule {
-        Rule::new(self.clone())
-    }
-}
-
-impl fmt::Display for ChainId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.table, self.name)
-    }
-}
 
 /// A chain: a regular one, or with a hook a base chain.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::family::Family;
 use crate::name::Name;
 use crate::object::TableId;
 use crate::object::chain::Policy;
-use crate::object::devices::{DEVICES, decode_device, encode_device};
+use crate::object::device_list::{DEVICES, decode_device, encode_device};
 use crate::object::userdata::{self, UserData};
 use crate::tree::Counter;
 use crate::wire::attributes::attributes;

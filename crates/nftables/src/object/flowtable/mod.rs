@@ -4,26 +4,11 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use crate::name::{InterfaceName, Name};
-use crate::object::devices::device_list;
-use crate::object::{Priority, TableId};
+use crate::name::InterfaceName;
+use crate::object::device_list::device_list;
+use crate::object::{FlowtableId, Priority};
 use crate::wire::flags::flags;
 use crate::wording::Wording;
-
-/// The id of a flowtable: its table and its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowtableId {
-    /// The table.
-    pub table: TableId,
-    /// The name.
-    pub name: Name,
-}
-
-impl fmt::Display for FlowtableId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.table, self.name)
-    }
-}
 
 /// A flowtable at the ingress hook of some devices.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use sluicegate_netlink::attr::{Attribute, Attributes, Writer};
 
 use crate::family::Family;
 use crate::name::Name;
-use crate::object::devices::{DEVICES, decode_device, encode_device};
+use crate::object::device_list::{DEVICES, decode_device, encode_device};
 use crate::object::{FlowtableFlags, FlowtableId};
 use crate::wire::attributes::attributes;
 use crate::wire::decode::{name, need};

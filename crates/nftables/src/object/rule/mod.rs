@@ -144,6 +144,14 @@ impl Rule {
     }
 }
 
+impl ChainId {
+    /// Creates an empty rule in the chain.
+    #[must_use]
+    pub fn rule(&self) -> Rule {
+        Rule::new(self.clone())
+    }
+}
+
 impl fmt::Display for RuleId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} handle {}", self.chain, self.handle)

@@ -4,35 +4,17 @@ mod text;
 pub(crate) mod wire;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::time::Duration;
 
 use crate::datatype::{DataType, Order};
 use crate::expr::ObjectKind;
 use crate::key::Part;
-use crate::name::{Comment, Name};
-use crate::object::TableId;
+use crate::name::Comment;
+use crate::object::SetId;
 use crate::tree::{Expression, Mapping, Statement};
 use crate::wire::flags::flags;
 pub(crate) use text::TypeLine;
 pub(crate) use wire::length;
-
-/// The id of a set or a map: its table and its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SetId {
-    /// The table.
-    pub table: TableId,
-    /// The name.
-    pub name: Name,
-    /// Whether it is a map. The kernel makes no difference; nft's syntax does.
-    pub map: bool,
-}
-
-impl fmt::Display for SetId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.table, self.name)
-    }
-}
 
 /// A set or a map.
 ///

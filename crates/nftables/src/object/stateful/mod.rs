@@ -13,29 +13,12 @@ use sluicegate_netlink::Protocol;
 use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name, SecurityContext};
-use crate::object::{TableId, Tunnel};
+use crate::object::{ObjectId, Tunnel};
 use crate::tree::{Connlimit, Counter, Limit, Quota, Synproxy};
 use crate::wording::{Wording, Words};
 #[cfg(any(feature = "fake", feature = "reconcile"))]
 pub(crate) use timeouts::default_timeouts;
 pub use timeouts::timeout_states;
-
-/// The id of a stateful object: its table, its kind and its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectId {
-    /// The table.
-    pub table: TableId,
-    /// The kind. Objects of different kinds can have the same name.
-    pub kind: ObjectKind,
-    /// The name.
-    pub name: Name,
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.kind, self.table, self.name)
-    }
-}
 
 /// A stateful object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,64 +4,9 @@ pub(crate) mod wire;
 
 use std::fmt;
 
-use crate::expr::ObjectKind;
-use crate::family::Family;
-use crate::name::{Comment, Name};
-use crate::object::{ChainId, FlowtableId, ObjectId, SetId};
+use crate::name::Comment;
+use crate::object::TableId;
 use crate::wire::flags::flags;
-
-/// The id of a table: its family and its name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TableId {
-    /// The family.
-    pub family: Family,
-    /// The name.
-    pub name: Name,
-}
-
-impl TableId {
-    /// Creates the id of a table.
-    #[must_use]
-    pub fn new(family: Family, name: Name) -> Self {
-        Self { family, name }
-    }
-
-    /// Returns the id of a chain in the table.
-    #[must_use]
-    pub fn chain(&self, name: Name) -> ChainId {
-        ChainId { table: self.clone(), name }
-    }
-
-    /// Returns the id of a set in the table.
-    #[must_use]
-    pub fn set(&self, name: Name) -> SetId {
-        SetId { table: self.clone(), name, map: false }
-    }
-
-    /// Returns the id of a map in the table.
-    #[must_use]
-    pub fn map(&self, name: Name) -> SetId {
-        SetId { table: self.clone(), name, map: true }
-    }
-
-    /// Returns the id of a stateful object in the table.
-    #[must_use]
-    pub fn object(&self, kind: ObjectKind, name: Name) -> ObjectId {
-        ObjectId { table: self.clone(), kind, name }
-    }
-
-    /// Returns the id of a flowtable in the table.
-    #[must_use]
-    pub fn flowtable(&self, name: Name) -> FlowtableId {
-        FlowtableId { table: self.clone(), name }
-    }
-}
-
-impl fmt::Display for TableId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.family, self.name)
-    }
-}
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
