@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A condition of a match or target on its options taken together, or on the rest of the rule, that a rule does
-/// not meet. Options are named as iptables-extensions(8) does, without dashes.
+/// A condition of a match or target on its options taken together, or on the rest of the rule, that a rule
+/// does not meet. Options are named as iptables-extensions(8) does, without dashes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Condition {
@@ -68,10 +68,12 @@ fn options(names: &[&str]) -> String {
 pub(crate) enum ChainNameFault {
     #[error("expected the name of a chain")]
     Empty,
-    #[error("expected the name of a chain, of at most {most} bytes, found {0} bytes", most = crate::Limits::CHAIN_NAME)]
+    #[error("expected the name of a chain, of at most {LONGEST} bytes, found {0} bytes")]
     Long(usize),
     #[error("expected the name of a chain, which starts with neither `-` nor `!`")]
     Start,
     #[error("expected the name of a chain, which has no blanks and no control characters")]
     Blank,
 }
+
+const LONGEST: usize = crate::Limits::CHAIN_NAME;

@@ -155,7 +155,7 @@ impl TableChange<'_, '_> {
             Some(policy) if policy != have => {
                 self.policy_is_possible(chain, policy)?;
                 let verb = Verb::Policy(chain.to_owned().into(), policy.to_owned().into(), None);
-                self.rules.push(Entry::Command(Command::new(verb)));
+                self.rules.push(Entry::Command(Command::new(verb)?));
                 Ok(())
             }
             None if self.current.get(chain).is_some_and(|contents| contents.policy.is_some()) => {
@@ -315,7 +315,7 @@ impl TableChange<'_, '_> {
         match have.policy {
             // A chain line of a built-in chain would set its policy and empty nothing.
             Some(_) if have.rules.is_empty() => (),
-            Some(_) => chains.push(Entry::Command(Command::new(Verb::Flush(Some(chain.to_owned().into()))))),
+            Some(_) => chains.push(Entry::Command(Command::new(Verb::Flush(Some(chain.to_owned().into())))?)),
             None => chains.push(chain_line(chain)?),
         }
         let rules = wanted.rules.iter().map(|rule| append(chain, rule)).collect::<Result<_, _>>()?;
@@ -356,7 +356,7 @@ impl TableChange<'_, '_> {
         }
         self.flush(chain)?;
         let verb = Verb::DeleteChain(Some(chain.to_owned().into()));
-        self.deletions.push(Entry::Command(Command::new(verb)));
+        self.deletions.push(Entry::Command(Command::new(verb)?));
         Ok(())
     }
 

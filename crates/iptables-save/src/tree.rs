@@ -478,9 +478,24 @@ impl<'a> Rule<'a> {
 
 impl<'a> Command<'a> {
     /// Returns a command line.
-    #[must_use]
-    pub fn new(verb: Verb<'a>) -> Self {
-        Self { source: Source::default(), verb, line: 0 }
+    ///
+    /// ```
+    /// use sluicegate_iptables_save::{Command, Verb};
+    /// assert_eq!(Command::new(Verb::New("WEB".into())).unwrap().to_string(), "-N WEB\n");
+    /// // It would be two lines.
+    /// assert!(Command::new(Verb::New("WEB\n-F".into())).is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unquotable`] if a name cannot be that of a chain.
+    pub fn new(verb: Verb<'a>) -> Result<Self, Error> {
+        let (first, second) = match &verb {
+            Verb::New(chain) => (Some(chain), None),
+            Verb::DeleteChain(chain) | Verb::Flush(chain) | Verb::Zero(chain, _) => (chain.as_ref(), None),
+            Verb::Policy(chain, other, _) | Verb::Rename(chain, other) => (Some(chain), Some(other)),
+        };
+        first.into_iter().chain(second).try_for_each(|word| name(word))?;
+        Ok(Self { source: Source::default(), verb, line: 0 })
     }
 
     /// Returns the operation of the command.

@@ -8,8 +8,8 @@ use crate::{BackEnd, Error, Fault, legacy, nft};
 
 /// What both back ends do with the rules that are there, one command of iptables(8) a call.
 ///
-/// `words` are those of a rule as they stand behind `-A CHAIN`, quoted as iptables-save quotes. What has several
-/// changes sends them together: [`apply`](Self::apply), or `restore` of a back end.
+/// `words` are those of a rule as they stand behind `-A CHAIN`, quoted as iptables-save quotes. Whoever has
+/// several changes sends them together: [`apply`](Self::apply), or `restore` of a back end.
 ///
 /// ```no_run
 /// use sluicegate_xtables::{Client as _, Family, nft};
@@ -69,11 +69,13 @@ pub trait Client {
     /// whether it was created.
     ///
     /// # Errors
-    /// [`Error::Line`] for a name that a chain cannot have, or if the kernel refuses it.
+    /// [`Error::Text`] or [`Error::Line`] for a name that a chain cannot have; if the kernel refuses it.
     fn ensure_chain(&self, table: &str, chain: &str) -> Result<bool, Error> {
-        // Not a line `:CHAIN - [0:0]`: iptables-restore 1.8.9 empties the chain for that, even with --noflush.
-        let new = Entry::Command(Command::new(Verb::New(Cow::Borrowed(chain))));
-        match self.apply(&change(table, new)?) {
+        // Not a line `:CHAIN - [0:0]`: iptables-restore 1.8.9 empties the chain for that, even with
+        // --noflush.
+        let new = Command::new(Verb::New(Cow::Borrowed(chain)));
+        let new = new.map_err(|source| Error::Text { table: table.to_owned(), source })?;
+        match self.apply(&change(table, Entry::Command(new))?) {
             Ok(()) => Ok(true),
             Err(Error::Line { fault: Fault::Exists, .. }) => Ok(false),
             Err(error) => Err(error),

@@ -37,7 +37,7 @@ impl Tool {
         let is_new = state.ensure_chain(table, chain)?;
         if is_new {
             let verb = Verb::New(Cow::Owned(chain.to_owned()));
-            self.send(table, [Entry::Command(Command::new(verb))])?;
+            self.send(table, [Entry::Command(Command::new(verb)?)])?;
         }
         Ok(is_new)
     }
@@ -95,8 +95,8 @@ impl Tool {
         let is_there = self.state(Some(table))?.rules(table, chain).is_some();
         if is_there {
             let chain = || Some(Cow::Owned(chain.to_owned()));
-            let commands = [Verb::Flush(chain()), Verb::DeleteChain(chain())];
-            self.send(table, commands.map(|verb| Entry::Command(Command::new(verb))))?;
+            let commands = [Command::new(Verb::Flush(chain()))?, Command::new(Verb::DeleteChain(chain()))?];
+            self.send(table, commands.map(Entry::Command))?;
         }
         Ok(is_there)
     }

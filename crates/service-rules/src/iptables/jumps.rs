@@ -58,7 +58,7 @@ pub(super) fn ensure_guard(
     let Some(rules) = state.rules("filter", FIREWALL) else {
         // A chain line would empty the chain if the kubelet made it meanwhile; this fails, and is tried
         // again.
-        add(input, "filter", Entry::Command(Command::new(Verb::New(FIREWALL.into()))))?;
+        add(input, "filter", Entry::Command(Command::new(Verb::New(FIREWALL.into()))?))?;
         return append_guard(input, words);
     };
     let wanted = normalise(words, family)?;

@@ -156,7 +156,9 @@ impl Run<'_> {
                     Verb::Policy(name(), argument.to_owned().into(), counters)
                 }
             };
-            Entry::Command(Command::new(verb))
+            // New names were checked before, and no chain has another such name.
+            let missing = |_| Failure::other("No chain/target/match by that name.");
+            Entry::Command(Command::new(verb).map_err(missing)?)
         };
         if command == 'F' {
             tell_removed(self.client, self.tool, self.table, chain.as_deref());
