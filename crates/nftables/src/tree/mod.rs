@@ -73,6 +73,8 @@ pub use expression::{
 };
 pub use header::Payload;
 pub(crate) use header::tunnel_of;
+#[cfg(feature = "text")]
+pub(crate) use statement::BYTE_UNITS;
 pub use statement::{
     Connlimit, Counter, Dup, Fwd, Last, Limit, Log, Mangle, Match, MatchOp, Meter, Nat, NatTarget,
     ObjectName, ObjectReference, PortNat, Queue, Quota, Reject, SetOp, SetUpdate, Statement, Synproxy,

@@ -174,6 +174,21 @@ pub enum TimeUnit {
     Week,
 }
 
+impl TimeUnit {
+    /// The units by nft's words for them.
+    pub(crate) const NAMES: [(&'static str, Self); 5] = [
+        ("second", Self::Second),
+        ("minute", Self::Minute),
+        ("hour", Self::Hour),
+        ("day", Self::Day),
+        ("week", Self::Week),
+    ];
+}
+
+/// Units of bytes by nft's words for them.
+#[cfg(feature = "text")]
+pub(crate) const BYTE_UNITS: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
+
 /// Logs the packet in the kernel's log, or to a group of `nfnetlink_log`:
 /// `log [prefix "x"] [level x] [flags x] [group N] [snaplen N] [queue-threshold N]`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -191,6 +206,12 @@ pub struct Log {
     pub snaplen: Option<u32>,
     /// Packets that are queued in the kernel before they are sent.
     pub queue_threshold: Option<u16>,
+}
+
+impl Log {
+    /// nft's words for the levels, by number: syslog's, and `NFT_LOGLEVEL_AUDIT` behind them.
+    pub(crate) const LEVELS: [&'static str; 9] =
+        ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"];
 }
 
 /// Drops the packet and tells its sender by an ICMP message or a TCP reset: `reject [with ...]`.

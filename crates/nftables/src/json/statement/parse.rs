@@ -13,11 +13,10 @@ use crate::json::node::{Node, Parsed, all};
 use crate::json::object::{comment, flags, name, seconds};
 use crate::json::scope::Within;
 use crate::json::statement::nat;
-use crate::json::statement::{BYTES, LEVELS};
 use crate::key::Part;
 use crate::object::{Rule, Set, SetData, SetId, SetType};
 use crate::text::parse::constant::Typed;
-use crate::tree::*;
+use crate::tree::{BYTE_UNITS, *};
 
 /// The statements of a rule.
 pub(in crate::json) fn list(node: &Node<'_>, within: Within<'_>) -> Parsed<Vec<Statement>> {
@@ -269,7 +268,7 @@ fn bytes(of: &Node<'_>, value: &str, unit: &str) -> Parsed<u64> {
     let node = of.need(value, "a number")?;
     let number = node.number64("a number")?;
     let factor = match of.given(unit) {
-        Some(unit) => unit.word("a unit", &BYTES)?,
+        Some(unit) => unit.word("a unit", &BYTE_UNITS)?,
         None => 1,
     };
     number.checked_mul(factor).ok_or_else(|| node.wrong("a number of bytes below 2^64"))
@@ -277,13 +276,6 @@ fn bytes(of: &Node<'_>, value: &str, unit: &str) -> Parsed<u64> {
 
 /// A limit, of a rule or of an object.
 pub(in crate::json) fn limit(of: &Node<'_>) -> Parsed<Limit> {
-    const UNITS: [(&str, TimeUnit); 5] = [
-        ("second", TimeUnit::Second),
-        ("minute", TimeUnit::Minute),
-        ("hour", TimeUnit::Hour),
-        ("day", TimeUnit::Day),
-        ("week", TimeUnit::Week),
-    ];
     let counts_bytes = match of.given("rate_unit") {
         Some(unit) => unit.text("a unit")? != "packets",
         None => false,
@@ -303,7 +295,7 @@ pub(in crate::json) fn limit(of: &Node<'_>) -> Parsed<Limit> {
     };
     Ok(Limit {
         rate,
-        per: of.need("per", "a unit of time")?.word("a unit of time", &UNITS)?,
+        per: of.need("per", "a unit of time")?.word("a unit of time", &TimeUnit::NAMES)?,
         burst,
         bytes: counts_bytes,
         over: is_inverse(of)?,
@@ -325,7 +317,7 @@ fn log(of: &Node<'_>) -> Parsed<Log> {
     ];
     let level = match of.given("level") {
         Some(level) => {
-            let words: Vec<_> = (0_u8..).zip(LEVELS).map(|(number, word)| (word, number)).collect();
+            let words: Vec<_> = (0_u8..).zip(Log::LEVELS).map(|(number, word)| (word, number)).collect();
             Some(level.word("a level", &words)?)
         }
         None => None,

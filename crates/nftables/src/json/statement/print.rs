@@ -5,7 +5,6 @@ use crate::expr::{CtKey, Expr, LogFlags, NatFlags, ObjectKind};
 use crate::family::Family;
 use crate::json::constant::{Bits, Context, seconds, signed};
 use crate::json::expression::{self, any_of, element, expression, mapping, nft_key, set_name};
-use crate::json::statement::LEVELS;
 use crate::json::style::Style;
 use crate::json::{Value, flags, object, single};
 use crate::key::Part;
@@ -258,7 +257,8 @@ fn log(of: &Log) -> Value {
         (LogFlags::SKUID, "skuid"),
         (LogFlags::ETHER, "ether"),
     ];
-    let level = of.level.and_then(|level| LEVELS.get(usize::from(level))).filter(|level| **level != "warn");
+    let level =
+        of.level.and_then(|level| Log::LEVELS.get(usize::from(level))).filter(|level| **level != "warn");
     let names = match of.flags.contains(LogFlags::all()) {
         true => vec!["all"],
         false => FLAGS.iter().filter(|(flag, _)| of.flags.contains(*flag)).map(|(_, name)| *name).collect(),

@@ -10,7 +10,9 @@ use crate::text::parse::error::Problem;
 use crate::text::parse::lexer::{Kind, Token};
 use crate::text::parse::parser::{Parsed, Parser, keyword, unquoted, wrong_name};
 use crate::text::parse::time;
-use crate::tree::{Connlimit, Counter, Last, Limit, Log, Quota, Reject, Synproxy, TimeUnit, Value};
+use crate::tree::{
+    BYTE_UNITS, Connlimit, Counter, Last, Limit, Log, Quota, Reject, Synproxy, TimeUnit, Value,
+};
 use std::time::Duration;
 
 impl Parser<'_, '_> {
@@ -83,7 +85,7 @@ impl Parser<'_, '_> {
     fn bytes(&mut self) -> Parsed<u64> {
         let start = self.token.span;
         let number = self.number("a number of bytes")?;
-        let factor = self.one_of(&UNITS)?;
+        let factor = self.one_of(&BYTE_UNITS)?;
         number
             .checked_mul(factor)
             .ok_or_else(|| Problem::new(self.since(start), "more bytes than 64 bits count"))
@@ -102,7 +104,7 @@ impl Parser<'_, '_> {
         let start = self.token.span;
         let number = self.number("a rate like `10/second`")?;
         let (factor, per) = if self.eat(Kind::Slash) {
-            (None, self.one_of(&TIME_UNITS)?)
+            (None, self.one_of(&TimeUnit::NAMES)?)
         } else {
             let (factor, per) = self.unit_of_rate()?;
             (Some(factor), per)
@@ -137,12 +139,12 @@ impl Parser<'_, '_> {
     fn unit_of_rate(&mut self) -> Parsed<(u64, TimeUnit)> {
         let word = self.word();
         let Some((bytes, unit)) = word.split_once('/') else {
-            let factor = self.one_of(&UNITS)?;
+            let factor = self.one_of(&BYTE_UNITS)?;
             self.want(Kind::Slash, "`/` and a unit of time")?;
-            return Ok((factor, self.one_of(&TIME_UNITS)?));
+            return Ok((factor, self.one_of(&TimeUnit::NAMES)?));
         };
-        let factor = UNITS.iter().find(|(name, _)| *name == bytes);
-        let per = TIME_UNITS.iter().find(|(name, _)| *name == unit);
+        let factor = BYTE_UNITS.iter().find(|(name, _)| *name == bytes);
+        let per = TimeUnit::NAMES.iter().find(|(name, _)| *name == unit);
         match (factor, per) {
             (Some((_, factor)), Some((_, per))) => {
                 self.next();
@@ -261,15 +263,12 @@ impl Parser<'_, '_> {
     fn log_level(&mut self) -> Parsed<u8> {
         let quoted = self.is(Kind::Quoted);
         let text = unquoted(self.text());
-        match LOG_LEVELS.iter().find(|(name, _)| *name == text) {
-            Some((_, level)) if quoted || self.is(Kind::Word) => {
+        match (0_u8..).zip(Log::LEVELS).find(|(_, name)| *name == text) {
+            Some((level, _)) if quoted || self.is(Kind::Word) => {
                 self.next();
-                Ok(*level)
+                Ok(level)
             }
-            _ => {
-                let words: Vec<_> = LOG_LEVELS.iter().map(|(name, _)| *name).collect();
-                Err(self.expected_one_of(&words))
-            }
+            _ => Err(self.expected_one_of(&Log::LEVELS)),
         }
     }
 
@@ -378,30 +377,6 @@ impl Parser<'_, '_> {
     }
 }
 
-const UNITS: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
-
-const TIME_UNITS: [(&str, TimeUnit); 5] = [
-    ("second", TimeUnit::Second),
-    ("minute", TimeUnit::Minute),
-    ("hour", TimeUnit::Hour),
-    ("day", TimeUnit::Day),
-    ("week", TimeUnit::Week),
-];
-
-const LOG_LEVELS: [(&str, u8); 9] = [
-    ("emerg", 0),
-    ("alert", 1),
-    ("crit", 2),
-    ("err", 3),
-    ("warn", 4),
-    ("notice", 5),
-    ("info", 6),
-    ("debug", 7),
-    ("audit", AUDIT),
-];
-
-/// `NFT_LOGLEVEL_AUDIT`
-const AUDIT: u8 = 8;
 /// `NF_LOG_PREFIXLEN` counts the NUL.
 const MAX_PREFIX: usize = 127;
 

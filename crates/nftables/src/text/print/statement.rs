@@ -284,20 +284,13 @@ impl TimeUnit {
 
 impl Display for TimeUnit {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Second => "second",
-            Self::Minute => "minute",
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-        })
+        let name = Self::NAMES.iter().find(|(_, unit)| unit == self);
+        f.write_str(name.map_or("second", |(name, _)| name))
     }
 }
 
 impl Display for Log {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        const LEVELS: [&str; 9] =
-            ["emerg", "alert", "crit", "err", "warn", "notice", "info", "debug", "audit"];
         const FLAGS: [(LogFlags, &str); 3] =
             [(LogFlags::IP_OPTIONS, "ip options"), (LogFlags::SKUID, "skuid"), (LogFlags::ETHER, "ether")];
         f.write_str("log")?;
@@ -314,7 +307,7 @@ impl Display for Log {
             write!(f, " queue-threshold {threshold}")?;
         }
         if let Some(level) =
-            self.level.and_then(|level| LEVELS.get(usize::from(level))).filter(|l| **l != "warn")
+            self.level.and_then(|level| Log::LEVELS.get(usize::from(level))).filter(|l| **l != "warn")
         {
             write!(f, " level {level}")?;
         }
