@@ -9,7 +9,7 @@ pub(crate) fn run(data: &[u8]) {
     // What it includes is the text up to there, which includes nothing.
     let include = |path: &str| match path.strip_suffix(".nft") {
         Some(_) => Ok(vec![Included { name: path.to_owned(), text: text.replace("include", "") }]),
-        None => Err("no such file".to_owned()),
+        None => Err(Box::<dyn std::error::Error>::from("no such file")),
     };
     let mut options = ParseOptions::default();
     options.include = Some(&include);

@@ -278,7 +278,7 @@ fn with_options<T>(
         found
     };
     options.sets = Some(&sets);
-    let include = |path: &str| included(path, arguments);
+    let include = |path: &str| included(path, arguments).map_err(Box::<dyn std::error::Error>::from);
     options.include = Some(&include);
     call(&options)
 }

@@ -307,7 +307,7 @@ add rule ip t c meta mark set 0x00000007 iifname \"lo\" ip saddr . tcp dport { 1
                 Included { name: "2".to_owned(), text: "tcp dport foo\n".to_owned() },
             ]),
             "self" => Ok(vec![Included { name: "self".to_owned(), text: "include \"self\"".to_owned() }]),
-            _ => Err("no such file".to_owned()),
+            _ => Err(Box::<dyn std::error::Error>::from("no such file")),
         };
         let options = ParseOptions { include: Some(&include), ..ParseOptions::default() };
         let script = "include \"a\"\nadd rule ip t c tcp dport $x";

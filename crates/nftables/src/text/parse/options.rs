@@ -1,6 +1,7 @@
 //! Options of the parser: names of the machine, included texts, and sets in the kernel.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -25,7 +26,7 @@ use crate::wording::ListOptions;
 ///
 /// let include = |path: &str| match path {
 ///     "ports.nft" => Ok(vec![Included { name: path.to_owned(), text: "define web = { 80, 443 }".to_owned() }]),
-///     _ => Err("no such file".to_owned()),
+///     _ => Err(Box::<dyn std::error::Error>::from("no such file")),
 /// };
 /// let mut options = ParseOptions::default();
 /// options.include = Some(&include);
@@ -64,8 +65,8 @@ pub struct ParseOptions<'a> {
     pub max_mistakes: usize,
 }
 
-/// Returns the texts that match a path or a pattern, or an error message.
-pub type Include<'a> = dyn Fn(&str) -> Result<Vec<Included>, String> + 'a;
+/// Returns the texts that match a path or a pattern, or why they cannot be read.
+pub type Include<'a> = dyn Fn(&str) -> Result<Vec<Included>, Box<dyn Error>> + 'a;
 
 /// Returns the addresses of a host by its name; none if it is not known.
 pub type Hosts<'a> = dyn Fn(&str) -> Vec<IpAddr> + 'a;

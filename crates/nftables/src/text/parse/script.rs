@@ -393,8 +393,8 @@ impl Inclusion {
             };
             for (start, span, path) in found {
                 let texts = match (options.include, depth < MAX_INCLUDED) {
-                    (_, false) => Err(format!("this is included in more than {MAX_INCLUDED} others")),
-                    (None, _) => Err("this text may include nothing".to_owned()),
+                    (_, false) => Err(format!("this is included in more than {MAX_INCLUDED} others").into()),
+                    (None, _) => Err("this text may include nothing".into()),
                     (Some(include), true) => include(&path),
                 };
                 match texts {

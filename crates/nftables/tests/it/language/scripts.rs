@@ -73,7 +73,7 @@ fn load(script: &Script<'_>, step: &str) -> Result<(), (&'static str, String)> {
         let file = script.files.iter().find(|(name, _)| *name == path);
         let included =
             file.map(|(name, text)| vec![Included { name: (*name).to_owned(), text: text.clone() }]);
-        included.ok_or_else(|| "no such file".to_owned())
+        included.ok_or_else(|| Box::<dyn std::error::Error>::from("no such file"))
     };
     let held = kernel::ruleset().content();
     let sets = |id: &SetId| kernel::find(&held, id);
