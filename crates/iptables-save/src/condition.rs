@@ -51,7 +51,7 @@ pub enum Condition {
     /// An option that stands twice in one element of `-m policy`.
     #[error("--{0} stands twice in a policy element")]
     Repeated(String),
-    /// More elements of `-m policy` than `XT_POLICY_MAX_ELEM` (linux/netfilter/xt_policy.h).
+    /// More elements of `-m policy` than `XT_POLICY_MAX_ELEM` (`linux/netfilter/xt_policy.h`).
     #[error("expected at most four policy elements, found {0}")]
     PolicyElements(usize),
     /// `TCPMSS` in a rule that takes other packets than SYN.

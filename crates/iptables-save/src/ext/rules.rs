@@ -259,10 +259,10 @@ fn policy_elements(whole: &Whole<'_>) -> Checked {
         let is_tunnel = |option: &OptionUse<'_>| {
             option.name == "mode" && (option.value() == Some("tunnel")) != option.negated
         };
-        if !none && !element.iter().any(is_tunnel) {
-            if let Some(option) = ["tunnel-src", "tunnel-dst"].into_iter().find(|option| has(&[option])) {
-                return Err(Needs { option, needs: "--mode tunnel" });
-            }
+        let needs_tunnel = !none && !element.iter().any(is_tunnel);
+        let mut ends = ["tunnel-src", "tunnel-dst"].into_iter();
+        if let Some(option) = ends.find(|option| needs_tunnel && has(&[option])) {
+            return Err(Needs { option, needs: "--mode tunnel" });
         }
         let protocol =
             element.iter().filter(|option| option.name == "proto").find_map(|option| option.value());
