@@ -162,7 +162,7 @@ impl Modules {
                     _ => Some([parent, rest].concat()),
                 };
             }
-            _ if self.0.contains_key(&[module, &[first.clone()]].concat()) => {
+            _ if self.0.contains_key(&[module, std::slice::from_ref(first)].concat()) => {
                 return Some([module, path].concat());
             }
             _ => return None,
