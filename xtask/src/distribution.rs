@@ -14,7 +14,7 @@ use crate::{children, parallel, progress};
 
 /// Each program: the file of its steps, what must be installed, the package of Debian, and whether the check runs
 /// it: the others take long, or bring much with them.
-const ALL: [(&str, &str, &str, bool); 8] = [
+const ALL: [(&str, &str, &str, bool); 9] = [
     ("ufw", "/usr/sbin/ufw", "ufw", true),
     ("fail2ban", "/usr/bin/fail2ban-client", "fail2ban", true),
     ("cni", "/usr/lib/cni/bridge", "containernetworking-plugins", true),
@@ -23,6 +23,7 @@ const ALL: [(&str, &str, &str, bool); 8] = [
     ("sshuttle", "/usr/bin/sshuttle", "sshuttle", true),
     ("shorewall", "/usr/sbin/shorewall", "shorewall", false),
     ("firewalld", "/usr/bin/firewall-offline-cmd", "firewalld", false),
+    ("docker", "/usr/sbin/dockerd", "docker.io", false),
 ];
 
 /// The check `programs`.
