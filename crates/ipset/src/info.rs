@@ -50,6 +50,13 @@ pub struct Listing {
     pub entries: Vec<Entry>,
 }
 
+/// A set of which only the head is listed, as `ipset list -terse` does.
+impl From<SetInfo> for Listing {
+    fn from(info: SetInfo) -> Self {
+        Self { info, entries: Vec::new() }
+    }
+}
+
 /// The type, family and revision of a set, as [`Client::header`](crate::Client::header) returns them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -17,7 +17,9 @@ use std::process::ExitCode;
 use crate::output::print;
 use sluicegate_ipset::netlink::text::{decode, encode};
 use sluicegate_ipset::text::{Command, EntryWords, Options, Output, ParseError, Statement, Verb, Word};
-use sluicegate_ipset::{Client, Entry, Error, Exist, Family, Names, Reason, SetName, SetType, Style};
+use sluicegate_ipset::{
+    Client, Entry, Error, Exist, Family, Listing, Names, Reason, SetName, SetType, Style,
+};
 
 pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let mut words = Word::from_arguments(
@@ -151,6 +153,9 @@ impl Program {
             style.write_names(&mut text, &names)
         } else if usual == Output::Save || output == Output::Save {
             style.write(&mut text, &client.save(set)?)
+        } else if style.terse {
+            let heads: Vec<_> = client.infos(set)?.into_iter().map(Listing::from).collect();
+            style.write(&mut text, &heads)
         } else {
             style.write(&mut text, &client.list(set)?)
         };
