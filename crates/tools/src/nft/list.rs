@@ -3,13 +3,13 @@
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::json::{Value, ruleset};
 use sluicegate_nftables::netlink::NetlinkFamily;
-use sluicegate_nftables::{Family, ListOptions, Name, SetFlags, SetId, Subject, TableContent, Within, read};
+use sluicegate_nftables::{ListOptions, Name, SetFlags, SetId, Subject, TableContent, Within, read};
 
 use super::arguments::Arguments;
-use super::debug;
 use super::names::{list_options, open, with_hosts};
 use super::report::Fault;
 use super::run::{print, print_json};
+use super::{debug, scope};
 
 pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault> {
     let options = list_options(arguments)?;
@@ -19,9 +19,12 @@ pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault
         // A kernel that cannot tell: nft says nothing.
         return Ok(print(&hooks.map(|hooks| read::HookListing(&hooks).to_string()).unwrap_or_default())?);
     }
-    let within = scope(subject);
+    let within = scope::within(subject);
     let mut socket = open(NetlinkFamily::NETFILTER)?;
-    let mut ruleset = read::ruleset(&mut socket, &within)?;
+    let mut ruleset = match arguments.debug_netlink {
+        true => read::ruleset(&mut socket, &within)?,
+        false => scope::read(&mut socket, subject, &within, arguments.terse)?,
+    };
     if arguments.debug_netlink {
         print(&debug::listed(&ruleset, &within)?)?;
     }
@@ -40,27 +43,6 @@ pub(crate) fn list(subject: &Subject, arguments: &Arguments) -> Result<(), Fault
     }
     let shown = Part::of(subject).select(content)?;
     Ok(shown.print(&options, arguments)?)
-}
-
-/// The family, or the table, that something is listed of.
-fn scope(subject: &Subject) -> Within {
-    match subject {
-        Subject::Ruleset(family) | Subject::Tables(family) | Subject::Chains(family) => (*family).into(),
-        Subject::Table(table) => table.into(),
-        Subject::Chain(chain) | Subject::RulesOf(chain) => (&chain.table).into(),
-        Subject::Rule(rule) => (&rule.chain.table).into(),
-        Subject::Set(set) | Subject::Meter(set) => (&set.table).into(),
-        Subject::Elements(elements) => (&elements.set.table).into(),
-        Subject::Flowtable(of) => (&of.table).into(),
-        Subject::Object(of) => (&of.table).into(),
-        Subject::Objects(_, of)
-        | Subject::Rules(of)
-        | Subject::Sets(of)
-        | Subject::Maps(of)
-        | Subject::Meters(of)
-        | Subject::Flowtables(of) => of.clone(),
-        _ => Family::UNSPEC.into(),
-    }
 }
 
 /// Keeps only the sets of meters, which belong to a rule although they have a name.

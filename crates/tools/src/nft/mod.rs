@@ -18,6 +18,7 @@ mod packet;
 mod query;
 mod report;
 mod run;
+mod scope;
 mod zone;
 
 use std::ffi::OsString;

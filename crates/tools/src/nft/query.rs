@@ -8,7 +8,6 @@ use super::arguments::Arguments;
 use super::list::{Part, Shown};
 use super::names::{list_options, open};
 use super::report::Fault;
-use super::run::set_in_kernel;
 
 /// Prints the elements that keys belong to, as text whatever was asked for: so does nft.
 pub(crate) fn get(elements: &Elements, arguments: &Arguments) -> Result<(), Fault> {
@@ -25,14 +24,15 @@ fn found(
     let id = &elements.set;
     let no_table = || Fault::Missing(id.table.name.to_string());
     let table = read::table(&mut socket, &id.table)?.ok_or_else(no_table)?;
-    let set = set_in_kernel(&mut socket, id).ok_or_else(|| Fault::Missing(id.name.to_string()))?;
-    let mut found = Vec::new();
+    let missing = || Fault::Missing(id.name.to_string());
+    let mut ruleset = read::Ruleset::new(vec![table]);
+    ruleset.sets.push((read::set(&mut socket, id)?.ok_or_else(missing)?, Vec::new()));
+    let mut content = ruleset.content();
+    let (set, found) = content.iter_mut().flat_map(|table| &mut table.sets).next().ok_or_else(missing)?;
     for element in &elements.list {
-        let one = find(&mut socket, &set, element)?;
+        let one = find(&mut socket, set, element)?;
         found.push(one.ok_or(Fault::Refused(Errno::ENOENT))?);
     }
-    let mut content = read::Ruleset::new(vec![table]).content();
-    content.iter_mut().for_each(|table| table.sets = vec![(set.clone(), found.clone())]);
     Ok(Shown::part(content))
 }
 
