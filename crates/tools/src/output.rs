@@ -8,10 +8,20 @@ use std::io::{self, ErrorKind, Write as _};
 /// # Errors
 /// When it cannot be written otherwise: the disk is full.
 pub(crate) fn print(text: impl AsRef<[u8]>) -> io::Result<()> {
+    stream(text).map(drop)
+}
+
+/// Prints to standard output, at once. Returns false when the reader has gone away: whoever would print for ever
+/// ends then.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn stream(text: impl AsRef<[u8]>) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}"))),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(io::Error::new(error.kind(), format!("standard output: {error}"))),
     }
 }
 

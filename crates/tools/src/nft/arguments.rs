@@ -126,7 +126,10 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                     arguments.defines.push((name.to_owned(), value.to_owned()));
                 }
                 'I' => arguments.include_paths.push(needed()?.into()),
-                'd' => arguments.debug_netlink |= debug(&needed()?)?,
+                'd' => {
+                    debug(&needed()?)?;
+                    arguments.debug_netlink = true;
+                }
                 'c' => arguments.check = true,
                 'e' => arguments.echo = true,
                 'j' => arguments.json = true,
@@ -171,21 +174,18 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
     Ok(arguments)
 }
 
-/// Whether the levels of debug output have the one that there is: the others show steps of libnftables, which
-/// have no counterpart here.
-fn debug(levels: &str) -> Result<bool, String> {
+/// Checks the levels of debug output: `netlink` is the one that there is. The others show steps of libnftables,
+/// which have no counterpart here: whoever asks for one is refused, so that nobody waits for what does not come.
+fn debug(levels: &str) -> Result<(), String> {
     const LEVELS: [&str; 8] = ["scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all"];
-    match levels.split(',').find(|level| !LEVELS.contains(level)) {
-        Some(level) => Err(format!("invalid debug parameter `{level}'")),
-        None => {
-            let (netlink, others): (Vec<_>, Vec<_>) =
-                levels.split(',').partition(|level| *level == "netlink");
-            if !others.is_empty() {
-                let others = others.join(",");
-                crate::output::tell(format_args!("nft: --debug={others}: only `netlink` is shown here"));
-            }
-            Ok(!netlink.is_empty() || others.contains(&"all"))
+    if let Some(level) = levels.split(',').find(|level| !LEVELS.contains(level)) {
+        return Err(format!("invalid debug parameter `{level}'"));
+    }
+    match levels.split(',').find(|level| *level != "netlink") {
+        Some(level) => {
+            Err(format!("nft: --debug={level}: expected `netlink`, the one level that is shown here"))
         }
+        None => Ok(()),
     }
 }
 

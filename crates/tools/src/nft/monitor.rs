@@ -9,7 +9,6 @@ use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, Moni
 use super::arguments::Arguments;
 use super::names::{list_options, open, with_hosts};
 use super::packet::packet;
-use super::run::print;
 
 pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
     let options = list_options(arguments)?;
@@ -31,11 +30,10 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
     loop {
         for event in monitor.events().map_err(failed)? {
             if let Event::Trace(trace) = &event {
-                if let Some(line) = packet(trace, &options) {
-                    print(&with_hosts(format!("{line}\n"), arguments))?;
-                }
-                if let Some(line) = traced(trace, &follower, &options) {
-                    print(&with_hosts(format!("{line}\n"), arguments))?;
+                let lines = [packet(trace, &options), traced(trace, &follower, &options)];
+                let text: String = lines.into_iter().flatten().map(|line| line + "\n").collect();
+                if !shown(&with_hosts(text, arguments))? {
+                    return Ok(());
                 }
                 continue;
             }
@@ -65,9 +63,17 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
                     text.push_str(&format!("{line}\n"));
                 }
             }
-            print(&text)?;
+            // nft prints without looking, and is ended by SIGPIPE.
+            if !shown(&text)? {
+                return Ok(());
+            }
         }
     }
+}
+
+/// Prints, and returns false when the reader has gone away.
+fn shown(text: &str) -> Result<bool, String> {
+    crate::output::stream(encode(text)).map_err(failed)
 }
 
 /// A step of a traced packet, with the words of the rule as it was when it was read. Ends of chains' rules,

@@ -1,6 +1,7 @@
 //! The command line of nft beside nft 1.0.6: errors with their places, what `--echo` prints, `describe`.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use testns::{Netns, have};
 
@@ -913,4 +914,30 @@ fn what_goes_over_netlink_is_shown_as_nft_shows_it() {
         }
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn a_monitor_ends_when_its_reader_is_gone() {
+    if !have(&["nft"]) {
+        return;
+    }
+    testns::netns(|| {
+        for words in [&["monitor"][..], &["-j", "monitor"]] {
+            let mut monitor = Command::new(tool("nft"))
+                .args(words)
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("it was built with the test");
+            drop(monitor.stdout.take());
+            // It learns that nobody reads when it has something to say.
+            let ended = (0..1_000).find_map(|n| {
+                let _ = testns::sh(&format!("nft add table ip t{n}"));
+                monitor.try_wait().expect("it is a child")
+            });
+            if ended.is_none() {
+                monitor.kill().expect("it runs on");
+            }
+            assert!(ended.is_some_and(|status| status.success()), "{words:?}: {ended:?}");
+        }
+    });
 }
