@@ -10,6 +10,9 @@ mod matches_m;
 mod rules;
 mod targets;
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use crate::spec::{Module, Spec};
 use crate::value::Value;
 
@@ -77,14 +80,16 @@ pub(crate) struct Whole<'a> {
 /// Returns the match extension of that name (`tcp`, `icmpv6`, ...), if it is known for the family.
 #[must_use]
 pub fn find_match(name: &str, family: Family) -> Option<&'static Extension> {
-    find(matches_a::MATCHES, name, family).or_else(|| find(matches_m::MATCHES, name, family))
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| index(all_matches())).get(&(name, family)).copied()
 }
 
 /// Returns the target extension of that name (`DNAT`, ...), if it is known for the family. `ACCEPT`, `DROP`,
 /// `RETURN` and chains are not extensions.
 #[must_use]
 pub fn find_target(name: &str, family: Family) -> Option<&'static Extension> {
-    find(targets::TARGETS, name, family)
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| index(all_targets())).get(&(name, family)).copied()
 }
 
 /// Returns all match extensions, of both families.
@@ -97,8 +102,19 @@ pub fn all_targets() -> impl Iterator<Item = &'static Extension> {
     targets::TARGETS.iter()
 }
 
-fn find(rows: &'static [Extension], name: &str, family: Family) -> Option<&'static Extension> {
-    rows.iter().find(|row| row.families.include(family) && (row.name == name || row.aliases.contains(&name)))
+/// Extensions by name and family: each rule of a table looks several up.
+type Index = HashMap<(&'static str, Family), &'static Extension>;
+
+fn index(rows: impl Iterator<Item = &'static Extension>) -> Index {
+    let mut index = Index::new();
+    for row in rows {
+        for name in row.aliases.iter().copied().chain([row.name]) {
+            for family in [Family::Ipv4, Family::Ipv6].into_iter().filter(|of| row.families.include(*of)) {
+                index.entry((name, family)).or_insert(row);
+            }
+        }
+    }
+    index
 }
 
 impl Extension {

@@ -47,22 +47,28 @@ pub struct Listing {
     pub line_numbers: bool,
     /// Shows names in the place of numbers, as the tool does without `-n`.
     pub names: Option<Names>,
+    /// How many rules jump to a chain that is listed alone. Without it, those of the table are counted.
+    pub references: Option<usize>,
 }
 
-/// Where names of hosts and services are looked up.
+/// Where names of hosts, services, users and groups are looked up.
 #[derive(Debug, Clone, Copy)]
 pub struct Names {
     /// The name of an address.
     pub host: fn(IpAddr) -> Option<String>,
     /// The name of a port of a protocol, such as `tcp`.
     pub service: fn(u16, &str) -> Option<String>,
+    /// The name of a user.
+    pub user: fn(u32) -> Option<String>,
+    /// The name of a group.
+    pub group: fn(u32) -> Option<String>,
 }
 
 impl Listing {
     /// Returns a listing without counters and numbers.
     #[must_use]
     pub fn new(family: Family) -> Self {
-        Self { family, verbose: false, exact: false, line_numbers: false, names: None }
+        Self { family, verbose: false, exact: false, line_numbers: false, names: None, references: None }
     }
 
     /// Returns all chains of a table with their rules, as `-L` lists them.
@@ -70,13 +76,23 @@ impl Listing {
     /// # Errors
     /// [`Error`] for a rule whose words cannot be read.
     pub fn table(&self, table: &Table<'_>) -> Result<String, Error> {
-        let (references, rules) = (references(table)?, by_chain(table));
+        let mut rules: HashMap<&str, Vec<(&Rule<'_>, Option<Spec<'_>>)>> = HashMap::new();
+        let mut references: HashMap<String, usize> = HashMap::new();
+        for rule in table.rules() {
+            let spec = self.read(rule)?;
+            if let Some(target) = spec.as_ref().and_then(Spec::target_name) {
+                match references.get_mut(target) {
+                    Some(count) => *count += 1,
+                    None => drop(references.insert(target.to_owned(), 1)),
+                }
+            }
+            rules.entry(rule.chain()).or_default().push((rule, spec));
+        }
         let text = |chain: &Chain<'_>| {
             let used = references.get(chain.name()).copied().unwrap_or_default();
             self.of_chain(chain, used, rules.get(chain.name()).map_or(&[], |rules| rules))
         };
-        let chains: Result<Vec<_>, _> = table.chains().map(text).collect();
-        Ok(chains?.join("\n"))
+        Ok(table.chains().map(text).collect::<Vec<_>>().join("\n"))
     }
 
     /// Returns one chain of a table, as `-L CHAIN` lists it; `None` if there is no such chain.
@@ -85,9 +101,13 @@ impl Listing {
     /// As [`Listing::table`].
     pub fn chain(&self, table: &Table<'_>, name: &str) -> Result<Option<String>, Error> {
         let Some(chain) = table.chain(name) else { return Ok(None) };
-        let used = references(table)?.get(name).copied().unwrap_or_default();
-        let rules: Vec<_> = table.rules().filter(|rule| rule.chain() == name).collect();
-        self.of_chain(chain, used, &rules).map(Some)
+        let used = match self.references {
+            Some(references) => references,
+            None => self.references_in(table, name)?,
+        };
+        let rules = table.rules().filter(|rule| rule.chain() == name);
+        let rules: Result<Vec<_>, _> = rules.map(|rule| Ok((rule, self.read(rule)?))).collect();
+        Ok(Some(self.of_chain(chain, used, &rules?)))
     }
 
     /// Returns one rule of a chain by its number from 1, as `-L CHAIN NUMBER` lists it: without a head.
@@ -97,7 +117,10 @@ impl Listing {
     /// As [`Listing::table`].
     pub fn rule(&self, table: &Table<'_>, chain: &str, number: usize) -> Result<String, Error> {
         let rule = table.rules().filter(|rule| rule.chain() == chain).nth(number.saturating_sub(1));
-        rule.map_or_else(|| Ok(String::new()), |rule| self.of_rule(rule, number))
+        rule.map_or_else(
+            || Ok(String::new()),
+            |rule| Ok(self.of_rule(rule, self.read(rule)?.as_ref(), number)),
+        )
     }
 
     /// Returns a rule as `-A -v` prints it, in a line of its own without columns.
@@ -105,7 +128,7 @@ impl Listing {
     /// # Errors
     /// As [`Listing::table`].
     pub fn single(&self, rule: &Rule<'_>) -> Result<String, Error> {
-        let spec = rule.spec()?;
+        let spec = Spec::read_as(rule.text(), self.family)?;
         let target = match spec.target_name() {
             Some("NOTRACK") => "CT",
             name => name.unwrap_or_default(),
@@ -138,12 +161,37 @@ impl Listing {
         ))
     }
 
-    fn of_chain(&self, chain: &Chain<'_>, references: usize, rules: &[&Rule<'_>]) -> Result<String, Error> {
-        let mut text = self.head(chain, references);
-        for (rule, number) in rules.iter().zip(1..) {
-            text.push_str(&self.of_rule(rule, number)?);
+    /// Reads the words of a rule, if it has any.
+    fn read<'t>(&self, rule: &'t Rule<'_>) -> Result<Option<Spec<'t>>, Error> {
+        if rule.is_foreign() {
+            return Ok(None);
         }
-        Ok(text)
+        let spec = Spec::read_as(rule.text(), self.family);
+        spec.map(Some).map_err(|error| error.on_line(rule.line().max(1)))
+    }
+
+    /// Returns how many rules jump to a chain.
+    fn references_in(&self, table: &Table<'_>, chain: &str) -> Result<usize, Error> {
+        let mut count = 0;
+        // Most rules do not have the name.
+        let may = |rule: &&Rule<'_>| chain.contains(['"', '\\']) || rule.text().contains(chain);
+        for rule in table.rules().filter(may) {
+            count += usize::from(self.read(rule)?.as_ref().and_then(Spec::target_name) == Some(chain));
+        }
+        Ok(count)
+    }
+
+    fn of_chain(
+        &self,
+        chain: &Chain<'_>,
+        references: usize,
+        rules: &[(&Rule<'_>, Option<Spec<'_>>)],
+    ) -> String {
+        let mut text = self.head(chain, references);
+        for ((rule, spec), number) in rules.iter().zip(1..) {
+            text.push_str(&self.of_rule(rule, spec.as_ref(), number));
+        }
+        text
     }
 
     /// Returns the line that names the chain, and the names of the columns.
@@ -167,15 +215,12 @@ impl Listing {
         format!("Chain {} ({state})\n{columns}{:<19}  {:<19} \n", chain.name(), "source", "destination")
     }
 
-    fn of_rule(&self, rule: &Rule<'_>, number: usize) -> Result<String, Error> {
+    fn of_rule(&self, rule: &Rule<'_>, spec: Option<&Spec<'_>>, number: usize) -> String {
         let mut line = String::new();
         if self.line_numbers {
             let _ = write!(line, "{number:<4} ");
         }
-        if rule.is_foreign() {
-            return Ok(format!("{line}{}\n", rule.text()));
-        }
-        let spec = rule.spec()?;
+        let Some(spec) = spec else { return format!("{line}{}\n", rule.text()) };
         if self.verbose {
             let Counters { packets, bytes } = rule.counters().unwrap_or_default();
             line.extend([self.count(packets), self.count(bytes)]);
@@ -219,9 +264,9 @@ impl Listing {
             };
             let _ = write!(line, "{not}{:<19} ", shown.as_deref().or(address).unwrap_or(&network));
         }
-        line.push_str(&self.extensions(&spec));
+        line.push_str(&self.extensions(spec));
         line.push('\n');
-        Ok(line)
+        line
     }
 
     fn extensions(&self, spec: &Spec<'_>) -> String {
@@ -263,22 +308,4 @@ impl Listing {
 fn value(option: Option<&OptionUse<'_>>, default: &str, shown: impl Fn(&str) -> String) -> (char, String) {
     let not = if option.is_some_and(|option| option.negated) { '!' } else { ' ' };
     (not, option.and_then(OptionUse::value).map_or(default.to_owned(), shown))
-}
-
-/// Returns how many rules of the table lead to each target.
-fn references(table: &Table<'_>) -> Result<HashMap<String, usize>, Error> {
-    let mut count = HashMap::new();
-    for rule in table.rules().filter(|rule| !rule.is_foreign()) {
-        if let Some(target) = rule.spec()?.target {
-            *count.entry(target.module.name.into_owned()).or_default() += 1;
-        }
-    }
-    Ok(count)
-}
-
-/// Returns the rules of each chain.
-fn by_chain<'t, 'a>(table: &'t Table<'a>) -> HashMap<&'t str, Vec<&'t Rule<'a>>> {
-    let mut chains: HashMap<_, Vec<_>> = HashMap::new();
-    table.rules().for_each(|rule| chains.entry(rule.chain()).or_default().push(rule));
-    chains
 }

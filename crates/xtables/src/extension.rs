@@ -12,8 +12,10 @@ mod targets;
 pub(crate) mod wire;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use sluicegate_iptables_save::{Family, Module, OptionUse, find_match, find_target};
 
@@ -105,12 +107,15 @@ pub fn codecs_of(kind: Kind, name: &str, family: Family) -> impl Iterator<Item =
 /// Returns the codec that reads what the kernel has under this name and revision, if there is one.
 #[must_use]
 pub fn codec_for(kind: Kind, kernel_name: &str, revision: u8, family: Family) -> Option<&'static Codec> {
-    codecs().find(|codec| {
-        codec.kind == kind
-            && codec.kernel_name == kernel_name
-            && codec.revision == revision
-            && codec.is_for(family)
-    })
+    // Every rule of a table looks some up.
+    static BY_NAME: OnceLock<HashMap<&str, Vec<&'static Codec>>> = OnceLock::new();
+    let by_name = BY_NAME.get_or_init(|| {
+        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
+        codecs().for_each(|codec| by_name.entry(codec.kernel_name).or_default().push(codec));
+        by_name
+    });
+    let mut named = by_name.get(kernel_name)?.iter().copied();
+    named.find(|codec| codec.kind == kind && codec.revision == revision && codec.is_for(family))
 }
 
 /// Returns the options of a match or target as iptables-save names them.

@@ -15,6 +15,8 @@ pub struct View {
     pub table: Table<'static>,
     /// What has no words, chain by chain.
     pub foreign: Vec<Foreign>,
+    /// How many rules jump to the chain, in the view of a single one.
+    pub references: Option<usize>,
 }
 
 impl View {

@@ -209,10 +209,9 @@ impl Client {
     pub fn view_chain(&self, table: &str, chain: &str, counters: bool) -> Result<Option<View>, Error> {
         self.sets.forget();
         let ruleset = self.read(table)?;
-        if ruleset.find(chain).is_none() {
-            return Ok(None);
-        }
+        let Some(id) = ruleset.find(chain) else { return Ok(None) };
         let mut view = list::view(&ruleset, Some(chain), counters, &self.sets)?;
+        view.references = Some(ruleset.references(id));
         view.table.entries.retain(|entry| !matches!(entry, Entry::Chain(line) if line.name() != chain));
         Ok(Some(view))
     }

@@ -152,6 +152,9 @@ impl Client {
         }
         let mut view = raw.view(counters, self.kernel.sets())?;
         view.table.entries.retain(|entry| !matches!(entry, LineOf::Chain(line) if line.name() != chain));
+        // The kernel counts jumps to a chain and its rules together.
+        let uses = raw.chains.iter().find(|found| found.name.as_str() == chain).map_or(0, |found| found.uses);
+        view.references = Some(usize::try_from(uses).unwrap_or(usize::MAX).saturating_sub(raw.rules.len()));
         Ok(Some(view))
     }
 
@@ -486,11 +489,14 @@ fn rules_now(
     let old = chain.was.as_ref().and_then(|was| was.rules.as_ref());
     // Every new rule has to take its handle, even if that of one before it is not known.
     let all: Vec<_> = match &chain.rules {
-        Rules::Kernel { then } if then.is_empty() && chain.was.is_some() => return old.cloned(),
-        Rules::Kernel { then } => {
+        Rules::Kernel { first, then } if first.is_empty() && then.is_empty() && chain.was.is_some() => {
+            return old.cloned();
+        }
+        Rules::Kernel { first, then } => {
+            let first: Vec<_> = first.iter().map(&mut added).collect();
             let new: Vec<_> = then.iter().map(&mut added).collect();
-            let before = if chain.was.is_none() { Vec::new() } else { old?.to_vec() };
-            before.into_iter().map(Some).chain(new).collect()
+            let between = if chain.was.is_none() { Vec::new() } else { old?.to_vec() };
+            first.into_iter().chain(between.into_iter().map(Some)).chain(new).collect()
         }
         Rules::List(entries) => entries
             .iter()

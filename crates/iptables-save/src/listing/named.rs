@@ -1,4 +1,5 @@
-//! What `-L` writes otherwise without `-n`: names of services, of types of ICMP, of flags and of log levels.
+//! What `-L` writes otherwise without `-n`: names of services, of users and groups, of types of
+//! ICMP, of flags and of log levels.
 
 use std::borrow::Cow;
 
@@ -25,6 +26,22 @@ pub(super) fn of_match(module: &Module<'_>, spec: &Spec<'_>, family: Family, nam
             }
             let flags = flags.map(|flags| tcp_flags(&flags)).unwrap_or_default();
             Some(forms::of_match(&module, family) + &flags)
+        }
+        "owner" => {
+            let mut module = module.clone();
+            for option in &mut module.options {
+                let name = match &*option.name {
+                    "uid-owner" => names.user,
+                    "gid-owner" => names.group,
+                    _ => continue,
+                };
+                // A range has no name.
+                let number = option.value().and_then(|value| value.parse().ok());
+                if let Some(name) = number.and_then(name) {
+                    *option = OptionUse::new(option.name.clone(), [Cow::Owned(name)]).negated(option.negated);
+                }
+            }
+            Some(forms::of_match(&module, family))
         }
         "icmp" => icmp(module, "icmp-type", "icmp", ICMP),
         "icmp6" => icmp(module, "icmpv6-type", "ipv6-icmp", ICMP6),

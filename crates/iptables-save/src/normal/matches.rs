@@ -19,7 +19,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
             }
             drop_full(options, &["ipcompspi"]);
         }
-        "frag" => drop_full(options, &["fragid"]),
+        "frag" | "44" => drop_full(options, &["fragid"]),
         "rt" => drop_full(options, &["rt-segsleft"]),
         "mh" => options.drop_value("mh-type", "0:255"),
         "icmp" => icmp(options),
@@ -74,17 +74,18 @@ fn drop_full(options: &mut Options, names: &[&str]) {
     names.iter().for_each(|name| options.drop_value(name, "0:4294967295"));
 }
 
-/// Of two names for one header the longer is saved.
+/// Of the names for one header, and its number, the longest is saved.
 fn ipv6header(options: &mut Options) {
     let Some(headers) = options.value("header") else { return };
     let full = headers.split(',').map(|header| match header {
-        "hop" => "hop-by-hop",
-        "dst" => "ipv6-opts",
-        "route" => "ipv6-route",
+        "hop" | "0" => "hop-by-hop",
+        "dst" | "60" => "ipv6-opts",
+        "route" | "43" => "ipv6-route",
         "frag" => "ipv6-frag",
-        "auth" => "ah",
-        "none" => "ipv6-nonxt",
-        "prot" => "protocol",
+        "auth" | "51" => "ah",
+        "none" | "59" => "ipv6-nonxt",
+        "prot" | "255" => "protocol",
+        "50" => "esp",
         other => other,
     });
     let mut full: Vec<_> = full.collect();

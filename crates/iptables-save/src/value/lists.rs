@@ -36,22 +36,31 @@ pub(crate) const DCCP_TYPES: &[&str] = &[
     "REQUEST", "RESPONSE", "DATA", "ACK", "DATAACK", "CLOSEREQ", "CLOSE", "RESET", "SYNC", "SYNCACK",
     "INVALID",
 ];
+/// By their names, and by the number of the protocol as decimal digits: `0x2b` is not taken.
 pub(crate) const IPV6_HEADERS: &[&str] = &[
     "hop-by-hop",
     "hop",
+    "0",
     "dst",
     "ipv6-opts",
+    "60",
     "route",
     "ipv6-route",
+    "43",
     "frag",
     "ipv6-frag",
+    "44",
     "auth",
     "ah",
+    "51",
     "esp",
+    "50",
     "none",
     "ipv6-nonxt",
+    "59",
     "prot",
     "protocol",
+    "255",
 ];
 
 pub(super) fn one_of(word: &str, words: &[&str], any_case: bool) -> Read {

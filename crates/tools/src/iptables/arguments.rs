@@ -577,7 +577,7 @@ fn interface(name: &str) -> Result<(), Failure> {
 
 /// Returns the number of the user or group that is the value of an option, if it is one's name: name, password
 /// and number stand first in a line of the file, which may have names of people in any encoding.
-pub(super) fn account(option: &str, name: &str) -> Option<String> {
+fn account(option: &str, name: &str) -> Option<String> {
     let file = match option {
         "uid-owner" => "/etc/passwd",
         "gid-owner" => "/etc/group",

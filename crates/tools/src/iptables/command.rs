@@ -226,7 +226,7 @@ impl Run<'_> {
     }
 
     fn rules(&self) -> Result<(), Failure> {
-        let view = self.view(self.arguments.chain.is_some())?;
+        let view = self.view()?;
         let Arguments { chain, number, verbose, .. } = self.arguments;
         let wanted = |name: &str| chain.as_deref().is_none_or(|chain| chain == name);
         let mut text = String::new();
@@ -267,10 +267,9 @@ impl Run<'_> {
 
     fn list(&self) -> Result<(), Failure> {
         let Arguments { chain, number, .. } = self.arguments;
-        // A chain that others jump to shows how many do, which all rules tell.
-        let alone = chain.as_deref().is_some_and(|chain| BUILT_IN.contains(&chain));
-        let view = self.view(alone)?;
+        let view = self.view()?;
         let mut listing = Listing::new(self.tool.family);
+        listing.references = view.references;
         listing.verbose = self.arguments.verbose;
         listing.exact = self.arguments.exact;
         listing.line_numbers = self.arguments.line_numbers;
@@ -288,10 +287,10 @@ impl Run<'_> {
 
     /// Reads what is to be listed. A chain with something that has no words is not; of all chains, what has
     /// none is told.
-    fn view(&self, alone: bool) -> Result<View, Failure> {
+    fn view(&self) -> Result<View, Failure> {
         self.tool.warn_of_legacy();
         let (table, chain) = (self.table, self.arguments.chain.as_deref());
-        let view = match chain.filter(|_| alone) {
+        let view = match chain {
             Some(chain) => self.client.view_chain(table, chain).map_err(|error| self.told(&error))?,
             None => Some(self.client.view(table).map_err(|error| self.told(&error))?),
         };

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::OnceLock;
 
-use sluicegate_iptables_save::{Family, Names};
+use sluicegate_iptables_save::{Family, Names, decode};
 
 use super::failure::{Failure, parameter};
 
@@ -41,12 +41,24 @@ fn network(part: &str, family: Family) -> Result<String, Failure> {
     Ok(networks.join(","))
 }
 
-/// Returns the names that a list without `-n` shows.
+/// Returns where a list without `-n` has its names from.
 pub(super) fn names() -> Names {
     Names {
         host: |address| dns_lookup::lookup_addr(&address).ok().filter(|name| *name != address.to_string()),
         service,
+        user: |number| account("/etc/passwd", number),
+        group: |number| account("/etc/group", number),
     }
+}
+
+/// Returns the name of a number in the file of users or groups.
+fn account(file: &str, number: u32) -> Option<String> {
+    let accounts = std::fs::read(file).ok()?;
+    accounts.split(|byte| *byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|byte| *byte == b':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number.to_string().as_bytes()).then(|| decode(name).into_owned())
+    })
 }
 
 /// Returns the name of a port in `/etc/services`.

@@ -51,7 +51,10 @@ impl Tool {
             && choose::legacy_tables(self.family).is_some_and(|names| !names.is_empty())
         {
             let name = self.tables();
-            tell(format_args!("# Warning: {name}-legacy tables present, use {name}-legacy to see them"));
+            let save = if self.name.ends_with("-save") { "-save" } else { "" };
+            tell(format_args!(
+                "# Warning: {name}-legacy tables present, use {name}-legacy{save} to see them"
+            ));
         }
     }
 }

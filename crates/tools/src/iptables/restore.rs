@@ -12,7 +12,7 @@ use sluicegate_xtables::{BackEnd, ForeignReason};
 use super::client::Client;
 use super::failure::{self, Asked, Failure, parameter, reason};
 use super::line::Line;
-use super::{Tool, arguments, hosts};
+use super::{Tool, arguments};
 use crate::output::{print, tell};
 
 pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
@@ -81,11 +81,6 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
     check_chains(&input, &bytes, how.counters, tool)?;
     let told = |error: sluicegate_xtables::Error| told(&error, &bytes, tool);
     let client = Client::open(tool.back_end, tool.family, wait).map_err(told)?;
-    if how.flush && !test {
-        for table in input.tables() {
-            tell_removed(&client, tool, table.name(), None);
-        }
-    }
     if test {
         return client.test(&input, how).map_err(told);
     }
@@ -122,7 +117,8 @@ fn said(client: &Client, input: &Save<'_>, tool: &Tool) -> String {
     said
 }
 
-/// Tells which rules without words go with a flush.
+/// Tells which rules without words go with a flush by command. iptables-restore replaces tables without a look at what
+/// they have, as the tool does: of ten thousand rules the look takes as long as all else.
 pub(super) fn tell_removed(client: &Client, tool: &Tool, table: &str, chain: Option<&str>) {
     if tool.back_end == BackEnd::Legacy {
         return;
@@ -141,41 +137,40 @@ pub(super) fn tell_removed(client: &Client, tool: &Tool, table: &str, chain: Opt
     }
 }
 
-/// Returns whether a network of the words may be the name of a host, or a number that of a user or group.
+/// Returns whether a network of the words may be the name of a host, or a number that of a user or group: most rules
+/// are spared a second reading.
 fn has_name(words: &str) -> bool {
-    let value = |option: &str| {
-        words.match_indices(option).any(|(at, _)| {
-            let value = words.get(at + option.len()..).unwrap_or_default();
-            value.split([' ', ',']).next().is_some_and(|part| {
-                part.starts_with(|c: char| c.is_ascii_alphabetic()) && !part.contains(':')
-            }) || value.split(' ').next().is_some_and(|value| value.contains(','))
-        })
+    const NETWORKS: [&str; 6] = ["-s", "-d", "--source", "--src", "--destination", "--dst"];
+    let is_name = |part: &str| {
+        part.trim_start_matches('"').starts_with(|c: char| c.is_ascii_alphabetic()) && !part.contains(':')
     };
-    let networks = ["-s ", "-d ", "-s\t", "-d\t", "--source ", "--src ", "--destination ", "--dst "];
-    words.contains("id-owner") || networks.into_iter().any(value)
+    let mut before = "";
+    words.split([' ', '\t']).any(|word| {
+        let found =
+            word.ends_with("id-owner") || NETWORKS.contains(&before) && (word.contains(',') || is_name(word));
+        before = word;
+        found
+    })
 }
 
-/// Writes addresses in the place of the names of hosts, and numbers in that of users and groups.
+/// Writes addresses in the place of the names of hosts, and numbers in that of users and groups: the words are read
+/// as those of a command line, so that the text of a comment is not taken for an option.
 fn resolve(rule: &mut Rule<'_>, tool: &Tool) -> Result<(), Failure> {
     let line = rule.line();
     let at = |failure: Failure| failure.with(&format!("Error occurred at line: {line}"));
-    let mut words = Vec::new();
-    let mut before = String::new();
+    let of_text = |error: TextError| at(parameter(error.to_string()));
+    let mut words = vec!["-A".to_owned(), "X".to_owned()];
     for word in split(rule.text()) {
-        let word = word.map_err(|error| at(parameter(error.to_string())))?;
-        let is_network = matches!(&*before, "-s" | "-d" | "--source" | "--src" | "--destination" | "--dst");
-        let text = match is_network {
-            true => Cow::Owned(hosts::resolved(&word.text, tool.family).map_err(at)?),
-            false => match arguments::account(before.trim_start_matches('-'), &word.text) {
-                Some(number) => Cow::Owned(number),
-                None => word.text.clone(),
-            },
-        };
-        words.push(quote_if_needed(&text).map_err(|error| at(parameter(error.to_string())))?.into_owned());
-        before = word.text.into_owned();
+        words.push(word.map_err(of_text)?.text.into_owned());
     }
-    debug_assert!(!matches!(rule.action(), Action::DeleteNumber(_)));
-    rule.set_text(words.join(" ")).map_err(|error| at(parameter(error.to_string())))
+    let found = arguments::read(&words, tool.family).map_err(at)?;
+    if found.table.is_some() || found.wait.is_some() || found.ends.is_some() || found.counters.is_some() {
+        // These are refused, or read, where the rule is.
+        return Ok(());
+    }
+    let quoted = found.words.iter().map(|word| quote_if_needed(word).map(Cow::into_owned));
+    let words = quoted.collect::<Result<Vec<_>, _>>().map_err(of_text)?;
+    rule.set_text(words.join(" ")).map_err(of_text)
 }
 
 /// Input that is not of the form of a save: nothing of it was carried out.

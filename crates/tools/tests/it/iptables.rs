@@ -370,6 +370,10 @@ fn an_account_is_one_number_or_refused() {
         }
         let rule = "-A OUTPUT -m owner --uid-owner 7 -j DROP\n";
         assert_eq!(run(&ours, "-S OUTPUT", "").stdout, format!("-P OUTPUT ACCEPT\n{rule}{rule}"));
+        // A list has the name, as the tool's.
+        let listed = run(&ours, "-L OUTPUT", "").stdout;
+        assert!(listed.contains("owner UID match one\n"), "{listed}");
+        assert_eq!(listed, run(Path::new("iptables-nft"), "-L OUTPUT", "").stdout);
     });
     std::fs::remove_file(passwd).unwrap();
 }

@@ -19,7 +19,11 @@ pub(super) fn view(
     sets: &dyn Sets,
 ) -> Result<View, Error> {
     let text = |source| Error::Text { table: ruleset.table.clone(), source };
-    let mut view = View { table: Table::new(ruleset.table.clone()).map_err(text)?, foreign: Vec::new() };
+    let mut view = View {
+        table: Table::new(ruleset.table.clone()).map_err(text)?,
+        foreign: Vec::new(),
+        references: None,
+    };
     let chains = ruleset.in_order();
     let named = |id: &ChainId| Some((*id, ruleset.chain(*id)?, ruleset.name(ruleset.chain(*id)?)));
     for (_, chain, name) in chains.iter().filter_map(named) {

@@ -382,6 +382,12 @@ impl Ruleset {
         used
     }
 
+    /// Returns how many of the kernel's rules jump to a chain.
+    pub(super) fn references(&self, id: ChainId) -> usize {
+        let start = self.starts.get(id.0);
+        self.jumps.iter().filter(|jump| jump.to().is_some() && jump.to() == start.copied()).count()
+    }
+
     pub(super) fn is_used(&self, used: &Used, id: ChainId) -> bool {
         used.chains.contains(&id)
             || self.starts.get(id.0).is_some_and(|start| used.old.contains(*start as usize))

@@ -188,13 +188,19 @@ impl Change<'_> {
             Line::Append => {
                 let rules = self.compile(line)?;
                 match &mut self.needed(name, number)?.rules {
-                    Rules::Kernel { then } => then.extend(rules),
+                    Rules::Kernel { then, .. } => then.extend(rules),
                     Rules::List(entries) => entries.extend(rules.into_iter().map(Entry::from)),
                 }
             }
             Line::Insert(at) => {
                 let rules = self.compile(line)?;
-                self.needed(name, number)?;
+                // Before all others: which they are is not needed.
+                if let (1, Rules::Kernel { first, .. }) =
+                    (at.unwrap_or(1), &mut self.needed(name, number)?.rules)
+                {
+                    first.splice(..0, rules);
+                    return Ok(());
+                }
                 let at = self.place(name, at.unwrap_or(1), true, number)?;
                 self.entries(name, number)?.splice(at..at, rules.into_iter().map(Entry::from));
             }
@@ -233,14 +239,14 @@ impl Change<'_> {
         self.read_old(name)?;
         let unread = self.error(Fault::Other, line, format!("the rules of the chain {name} were not read"));
         let chain = self.find(name, line)?;
-        if let Rules::Kernel { then } = &mut chain.rules {
+        if let Rules::Kernel { first, then } = &mut chain.rules {
             let old = match &chain.was {
                 None => Vec::new(),
                 Some(KnownChain { rules: Some(old), .. }) => old.iter().cloned().map(Entry::Old).collect(),
                 Some(_) => return Err(unread),
             };
-            let new = then.drain(..).map(Entry::from);
-            chain.rules = Rules::List(old.into_iter().chain(new).collect());
+            let (first, new) = (first.drain(..).map(Entry::from), then.drain(..).map(Entry::from));
+            chain.rules = Rules::List(first.chain(old).chain(new).collect());
         }
         match &mut chain.rules {
             Rules::List(entries) => Ok(entries),
@@ -432,7 +438,9 @@ impl Change<'_> {
         };
         for chain in self.table.chains.values() {
             match &chain.rules {
-                Rules::Kernel { then } => then.iter().for_each(|rule| add(&mut jumps.new, &rule.jump, 1)),
+                Rules::Kernel { first, then } => {
+                    first.iter().chain(then).for_each(|rule| add(&mut jumps.new, &rule.jump, 1));
+                }
                 Rules::List(entries) => {
                     let old = chain.was.as_ref().and_then(|was| was.rules.as_ref());
                     let old = old.into_iter().flat_map(|old| old.iter());

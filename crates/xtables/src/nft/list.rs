@@ -59,7 +59,11 @@ impl RawTable {
     /// [`Error::Text`] if the name of the table is not one that iptables can write.
     pub fn view(&self, counters: bool, sets: &dyn Sets) -> Result<View, Error> {
         let text = |source| Error::Text { table: self.name.clone(), source };
-        let mut view = View { table: Table::new(self.name.clone()).map_err(text)?, foreign: Vec::new() };
+        let mut view = View {
+            table: Table::new(self.name.clone()).map_err(text)?,
+            foreign: Vec::new(),
+            references: None,
+        };
         let mut order: Vec<&str> = Vec::new();
         let base = base_chains(&self.name).unwrap_or_default();
         for base in base {

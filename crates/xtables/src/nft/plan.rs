@@ -99,7 +99,17 @@ impl TablePlan<'_> {
             return;
         }
         match &chain.rules {
-            Rules::Kernel { then } => then.iter().for_each(|rule| self.append(&id, rule)),
+            Rules::Kernel { first, then } => {
+                // Each goes before all others, so the last one is the first to go.
+                let mut added = Vec::new();
+                for rule in first.iter().rev() {
+                    let object = self.rule(&id, rule);
+                    added.push(self.plan.origins.len());
+                    self.note(rule.line).insert(object);
+                }
+                self.plan.added.extend(added.into_iter().rev());
+                then.iter().for_each(|rule| self.append(&id, rule));
+            }
             Rules::List(entries) => {
                 let kept = entries.iter().any(|entry| matches!(entry, Entry::Old(_)));
                 let old = chain.was.as_ref().and_then(|was| was.rules.as_ref());

@@ -102,8 +102,8 @@ pub(super) struct Chain {
 /// The rules of a chain after the lines so far.
 #[derive(Debug, Clone)]
 pub(super) enum Rules {
-    /// Those of the kernel, whatever they are, and new ones behind them.
-    Kernel { then: Vec<NewRule> },
+    /// Those of the kernel, whatever they are, and new ones before and behind them.
+    Kernel { first: Vec<NewRule>, then: Vec<NewRule> },
     /// All of them, one by one.
     List(Vec<Entry>),
 }
@@ -133,7 +133,7 @@ impl From<NewRule> for Entry {
 impl Chain {
     pub(super) fn new(was: Option<KnownChain>, base: Option<&'static BaseChain>) -> Self {
         let exists = was.is_some();
-        let rules = Rules::Kernel { then: Vec::new() };
+        let rules = Rules::Kernel { first: Vec::new(), then: Vec::new() };
         Self { was, renamed: None, exists, base, policy: None, rules, line: 0 }
     }
 
