@@ -50,7 +50,7 @@ fn bench(session: &Session, file: &str, guest: Option<Guest>, records: &Path) ->
         let words = [&[&*program], options, &modules, &["-w", &records, "--"]].concat();
         cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)));
     }
-    cargo.args(["--package", "benches", "--bench", file, "--"]);
+    cargo.args(["--package", sheet::package(file), "--bench", file, "--"]);
     cargo
 }
 

@@ -122,6 +122,11 @@ impl Records {
             .collect()
     }
 
+    /// Returns the name and the size of each record, in the order in which they were recorded.
+    pub(super) fn names(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|record| (record.name.as_str(), record.size))
+    }
+
     /// Returns the records of one name, by size.
     pub(super) fn growth(&self, name: &str) -> Vec<&Record> {
         self.sizes([name]).into_iter().filter_map(|size| self.find(name, size)).collect()

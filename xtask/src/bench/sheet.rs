@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::picture::{self, Line};
 use super::records::{Record, Records, Unit};
 
-/// A chapter of BENCHMARKS.md: one file of benches/benches.
+/// A chapter of BENCHMARKS.md: one file of benchmarks.
 pub(super) struct Area {
     pub(super) title: &'static str,
     /// The file.
@@ -33,6 +33,8 @@ pub(super) enum Guest {
 pub(super) enum Table {
     /// Our time, the kernel's share of it, and a peer's.
     Peers(&'static [Work]),
+    /// Our program and the tool whose place it takes, for all that an area has recorded.
+    Tools { area: &'static str },
     /// What several have measured alike: `of` are the second parts of the records' names, `by` the third.
     Beside { area: &'static str, of: &'static [&'static str], by: &'static [&'static str] },
     /// The same, where the first of `by` has its figures and the others how many times as much theirs are: of
@@ -96,6 +98,19 @@ pub(super) const AREAS: &[Area] = &[
                 ("the kernel alone", "nftables kernel/kernel alone"),
             ],
         }),
+    },
+    Area {
+        title: "The tools",
+        bench: "tools",
+        arguments: &[],
+        guest: None,
+        text: "Our program in the place of each tool: the same words and input, by turns, each in a namespace of its own \
+               that holds the same; what a command changes is put back. Processor time of the whole process, in user \
+               space and in the kernel, so that nothing else that the machine does counts. `add` and its like are one \
+               command beside all of these elements, rules or flows. IPVS is in a chapter of its own.",
+        counted: "size",
+        table: Table::Tools { area: "tools" },
+        picture: None,
     },
     Area {
         title: "Services, nftables mode",
@@ -576,6 +591,11 @@ pub(super) fn text(records: &Records, facts: &str) -> String {
     text
 }
 
+/// Returns the package that a file of benchmarks belongs to: one that runs a program belongs to that program's.
+pub(super) fn package(bench: &str) -> &'static str {
+    if bench == "tools" { "sluicegate-tools" } else { "benches" }
+}
+
 impl Area {
     /// Returns the name and the text of the picture, if there is one and anything to be seen on it.
     pub(super) fn picture(&self, records: &Records) -> Option<(&'static str, String)> {
@@ -593,7 +613,7 @@ impl Table {
     const fn area(&self) -> Option<&'static str> {
         match self {
             Self::Peers(_) => None,
-            Self::Beside { area, .. } | Self::Against { area, .. } => Some(area),
+            Self::Tools { area } | Self::Beside { area, .. } | Self::Against { area, .. } => Some(area),
         }
     }
 
@@ -601,6 +621,7 @@ impl Table {
     pub(super) fn text(&self, records: &Records, counted: &str) -> String {
         let lines = match self {
             Self::Peers(works) => works.iter().flat_map(|work| work.lines(records)).collect(),
+            Self::Tools { area } => tools(records, area),
             Self::Beside { area, of, by } => beside(records, area, of, by, |_, record| cell(record)),
             Self::Against { area, of, by } => beside(records, area, of, by, |first, record| match first {
                 Some(first) if first != record => times(&record.over(first)),
@@ -614,6 +635,11 @@ impl Table {
             Self::Peers(_) => {
                 format!("| | {counted} | sluicegate | the kernel's share | peer | its time | times ours |\n")
                     + "|---|---:|---:|---:|---|---:|---:|\n"
+            }
+            Self::Tools { .. } => {
+                format!(
+                    "| | {counted} | sluicegate-tools | the tool | times ours |\n|---|---:|---:|---:|---:|\n"
+                )
             }
             Self::Beside { by, .. } | Self::Against { by, .. } => {
                 let columns = "---:|".repeat(by.len());
@@ -643,6 +669,22 @@ impl Work {
         records.sizes([self.ours]).into_iter().filter_map(line).collect()
     }
 }
+
+/// Writes a line for each work of an area, in the order of its records.
+fn tools(records: &Records, area: &str) -> Vec<String> {
+    let line = |(name, size): (&str, u64)| {
+        let what = name.strip_prefix(area)?.strip_prefix('/')?.strip_suffix(OURS)?;
+        let ours = records.find(name, size)?;
+        let theirs = records.find(&format!("{area}/{what}{THEIRS}"), size)?;
+        let times = theirs.median() / ours.median();
+        Some(format!("| {what} | {size} | {} | {} | {times:.1} |\n", cell(ours), cell(theirs)))
+    };
+    records.names().filter_map(line).collect()
+}
+
+/// How the records of `benches/tools.rs` of the tools end.
+const OURS: &str = "/sluicegate-tools";
+const THEIRS: &str = "/the tool";
 
 /// Returns the lines of what several have measured; `cell` is given the first of them as well.
 fn beside(
@@ -764,6 +806,24 @@ mod tests {
     }
 
     #[test]
+    fn tools_are_listed_in_the_order_of_their_records() {
+        let records = records(&[
+            ("tools/nft: list/sluicegate-tools", 10, 2e6),
+            ("tools/nft: list/the tool", 10, 5e6),
+            ("tools/ipset: add/sluicegate-tools", 10, 2e3),
+            ("tools/ipset: add/the tool", 10, 1e3),
+            ("tools/nft: list/sluicegate-tools", 100, 2e6),
+        ]);
+        assert_eq!(
+            tools(&records, "tools"),
+            [
+                "| nft: list | 10 | 2.00 ms | 5.00 ms | 2.5 |\n",
+                "| ipset: add | 10 | 2.00 µs | 1.00 µs | 0.5 |\n",
+            ]
+        );
+    }
+
+    #[test]
     fn an_area_without_records_is_left_out() {
         let text =
             text(&records(&[("ipvs/encode/neli", 10, 1.0), ("ipvs/encode/sluicegate", 10, 1.0)]), "- x\n");
@@ -773,7 +833,8 @@ mod tests {
     #[test]
     fn every_file_of_an_area_exists() {
         for area in AREAS {
-            let path = format!("{}/../benches/benches/{}.rs", env!("CARGO_MANIFEST_DIR"), area.bench);
+            let folder = if package(area.bench) == "benches" { "benches" } else { "crates/tools" };
+            let path = format!("{}/../{folder}/benches/{}.rs", env!("CARGO_MANIFEST_DIR"), area.bench);
             assert!(std::path::Path::new(&path).exists(), "{path}");
         }
     }
