@@ -112,7 +112,7 @@ fn run(args: &[String]) -> Result<String, Failure> {
         Invocation::Save { .. } => save().map_err(|error| failure(&error, LIST_FAILED)),
         Invocation::Restore => restore(),
         Invocation::Help => Ok(HELP.to_owned()),
-        Invocation::Version => Ok(format!("ipvsadm of sluicegate v{}\n", env!("CARGO_PKG_VERSION"))),
+        Invocation::Version => Ok(VERSION.to_owned()),
         _ => Err(Failure::new("this program does not know the command", MISTAKE)),
     }
 }
@@ -367,6 +367,9 @@ fn large_number(number: u64, exact: bool) -> String {
         _ => format!("{number:>9}"),
     }
 }
+
+/// The version whose behaviour this is, as it tells it.
+const VERSION: &str = "ipvsadm v1.31 2019/12/24 (compiled with popt and IPVS v1.2.1)\n";
 
 const HELP: &str = "\
 ipvsadm: services of IPVS, by the library sluicegate-ipvs

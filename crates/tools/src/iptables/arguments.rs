@@ -212,6 +212,13 @@ impl Reader<'_> {
                 }
                 for value in &mut values {
                     *value = account(row.name(), value).unwrap_or_else(|| std::mem::take(value));
+                    // The tool looks accounts up before it asks for the place of the rule.
+                    let is_account = matches!(row.name(), "uid-owner" | "gid-owner");
+                    if is_account && value.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                        let option = row.name();
+                        let message = format!("owner: Bad value for \"--{option}\" option: \"{value}\"");
+                        return Err(parameter(message));
+                    }
                 }
                 if matches!(row.name(), "src-range" | "dst-range") {
                     values.iter().for_each(|range| warn_of_reversed(range));

@@ -10,6 +10,8 @@ use testns::Netns;
 
 /// Everything in an order that makes sense; `%` lines go to the standard input of the command above.
 const SESSION: &str = "\
+-v
+--version
 -L -n
 -A -t 10.0.0.1:80 -s rr
 -A -t 10.0.0.1:80 -s rr
