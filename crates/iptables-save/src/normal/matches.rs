@@ -19,7 +19,7 @@ pub(super) fn fix(name: &str, options: &mut Options, family: Family) {
             }
             drop_full(options, &["ipcompspi"]);
         }
-        "frag" | "44" => drop_full(options, &["fragid"]),
+        "frag" => drop_full(options, &["fragid"]),
         "rt" => drop_full(options, &["rt-segsleft"]),
         "mh" => options.drop_value("mh-type", "0:255"),
         "icmp" => icmp(options),
@@ -81,7 +81,7 @@ fn ipv6header(options: &mut Options) {
         "hop" | "0" => "hop-by-hop",
         "dst" | "60" => "ipv6-opts",
         "route" | "43" => "ipv6-route",
-        "frag" => "ipv6-frag",
+        "frag" | "44" => "ipv6-frag",
         "auth" | "51" => "ah",
         "none" | "59" => "ipv6-nonxt",
         "prot" | "255" => "protocol",
