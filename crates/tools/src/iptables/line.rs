@@ -24,7 +24,10 @@ impl Line {
     pub(super) fn find(input: &[u8], number: usize) -> Option<Self> {
         let mut in_table = false;
         for (at, line) in input.split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let line = line.trim_ascii_end();
+            // A carriage return is a part of the last word.
+            let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n');
+            let end = line.iter().rposition(|byte| !blank(byte)).map_or(0, |last| last + 1);
+            let line = line.get(..end).unwrap_or_default();
             if at + 1 == number {
                 return Some(Self { number, text: decode(line).into_owned(), in_table });
             }

@@ -79,6 +79,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
         }
     }
     check_chains(&input, &bytes, how.counters, tool)?;
+    check_end(&bytes, tool)?;
     let told = |error: sluicegate_xtables::Error| told(&error, &bytes, tool);
     let client = Client::open(tool.back_end, tool.family, wait).map_err(told)?;
     if test {
@@ -129,10 +130,7 @@ pub(super) fn tell_removed(client: &Client, tool: &Tool, table: &str, chain: Opt
     };
     for foreign in view.into_iter().flat_map(|view| view.foreign) {
         if foreign.number.is_some() || foreign.reason == ForeignReason::BaseChain && chain.is_none() {
-            tell(format_args!(
-                "{}: Warning: removes from table `{table}' what others wrote: {foreign}",
-                tool.name
-            ));
+            tool.tell(&format!("Warning: removes from table `{table}' what others wrote: {foreign}"));
         }
     }
 }
@@ -184,6 +182,16 @@ fn unreadable(error: &TextError, input: &[u8], tool: &Tool) -> Failure {
         }
         _ => parameter(format!("{error}\nError occurred at line: {number}")),
     }
+}
+
+/// Refuses a last line `COMMIT` without an end, which iptables-legacy-restore takes for a rule.
+fn check_end(bytes: &[u8], tool: &Tool) -> Result<(), Failure> {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    if tool.back_end == BackEnd::Nft || lines.next_back() != Some(b"COMMIT") {
+        return Ok(());
+    }
+    let number = lines.count() + 1;
+    Err(parameter("Bad argument `COMMIT'").with(&format!("Error occurred at line: {number}")))
 }
 
 /// Checks what the tool checks of tables and chains before it looks at a rule.

@@ -195,7 +195,9 @@ fn compare(tool: &Lines) {
                 let [our, their] = [only(&our_state, &their_state), only(&their_state, &our_state)];
                 let _ = write!(told, "\n    state ours {our:?}\n    state tool {their:?}");
             }
-            let shown = [line].into_iter().chain(input.lines()).collect::<Vec<_>>().join(" % ");
+            let ends = if input.is_empty() || input.ends_with('\n') { "" } else { "\\c" };
+            let input = input.replace('\r', "\\r");
+            let shown = [line].into_iter().chain(input.lines()).collect::<Vec<_>>().join(" % ") + ends;
             found.insert(shown, (differs.join(" "), told));
         }
     }
@@ -278,13 +280,16 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Returns the lines of a file, each with its standard input.
+/// Returns the lines of a file, each with its standard input, in which `\r` is a carriage return, and the last of
+/// which has no end behind `\c`.
 fn with_input(text: &str) -> Vec<(&str, String)> {
     let mut lines: Vec<(&str, String)> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         match (line.strip_prefix('%'), lines.last_mut()) {
             (Some(input), Some((_, inputs))) => {
-                let _ = writeln!(inputs, "{}", input.strip_prefix(' ').unwrap_or(input));
+                let input = input.strip_prefix(' ').unwrap_or(input);
+                let (input, end) = input.strip_suffix("\\c").map_or((input, "\n"), |input| (input, ""));
+                let _ = write!(inputs, "{}{end}", input.replace("\\r", "\r"));
             }
             _ => lines.push((line.trim_start_matches('@'), String::new())),
         }
