@@ -14,7 +14,7 @@ pub(crate) fn run(data: &[u8]) {
         data.resize(codec.size(), 0);
         let module =
             decode_extension(codec.kind(), codec.kernel_name(), codec.revision(), &data, family, &NoSets);
-        assert!(!module.name.is_empty());
+        assert!(module.is_none_or(|module| !module.name.is_empty()));
     }
     let _ = decode_extension(Kind::Match, "mark", 1, bytes, family, &NoSets);
     let Some((info, entries)) = bytes.split_at_checked(84) else { return };

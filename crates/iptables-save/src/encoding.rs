@@ -44,6 +44,25 @@ pub fn encode(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
+/// Returns text as a message can have it: control characters and quotes as Rust escapes them, bytes that are not
+/// UTF-8 in hexadecimal.
+///
+/// ```
+/// use sluicegate_iptables_save::{decode, printable};
+/// assert_eq!(printable(&decode(b"caf\xe9\n")), "caf\\xe9\\n");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match escaped_byte(c) {
+            Some(byte) => printable.push_str(&format!("\\x{byte:02x}")),
+            None => printable.extend(c.escape_debug()),
+        }
+    }
+    printable
+}
+
 /// Returns how many bytes `text` has for iptables.
 pub(crate) fn byte_len(text: &str) -> usize {
     match has_escape(text) {

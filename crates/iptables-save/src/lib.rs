@@ -99,7 +99,7 @@ pub use changes::Changes;
 pub use check::{CheckedLine, Place, check, check_line, check_words};
 pub use condition::Condition;
 pub use diff::{diff, diff_owned};
-pub use encoding::{decode, encode};
+pub use encoding::{decode, encode, printable};
 pub use error::{Cause, Error, Refusal, RuleFault};
 pub use ext::{Extension, Family, OptionRow, all_matches, all_targets, find_match, find_target};
 pub use limits::Limits;

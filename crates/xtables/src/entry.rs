@@ -114,6 +114,32 @@ pub(crate) fn read_head(bytes: &[u8], family: Family) -> Option<(Vec<OptionUse<'
     Some((options, goto))
 }
 
+/// Returns whether the options that were read of a head make the same one.
+pub(crate) fn says_head(spec: &Spec<'_>, head: &[u8], family: Family) -> bool {
+    let Ok(again) = write_head(spec, spec, family) else { return false };
+    let addresses = match family {
+        Family::Ipv4 => 16,
+        Family::Ipv6 => 64,
+    };
+    // What stands behind the end of a name, or behind the `+` of one, is not compared with anything.
+    let (names, masks) = (addresses..addresses + 32, addresses + 32);
+    let ignored = |at: usize| names.contains(&at) && head.get(at + 32) == Some(&0);
+    // Behind the protocol, in IPv6 behind the type of service. `-p all` sets the bit of a protocol, too, which is
+    // then not looked at.
+    let protocol = masks + 32;
+    let all = family == Family::Ipv6 && head.get(protocol..protocol + 2) == Some(&[0, 0]);
+    let bits = |at: usize| if all && at == protocol + 3 { IP6T_PROTOCOL } else { 0 };
+    // The structure ends in padding.
+    let end = protocol + if family == Family::Ipv4 { 4 } else { 5 };
+    let (Some(head), Some(again)) = (head.get(..end), again.get(..end)) else { return false };
+    // An address with bits outside of its mask matches nothing; iptables would read it as the network.
+    let (hosts, rest) = head.split_at(addresses / 2);
+    if hosts.iter().zip(rest).any(|(host, mask)| host & !mask != 0) {
+        return false;
+    }
+    head.iter().zip(again).enumerate().all(|(at, (a, b))| (a ^ b) & !bits(at) == 0 || ignored(at))
+}
+
 /// Returns the name of an interface with its mask: the zero at the end of the name counts, but behind a `+`
 /// every name is right.
 pub(crate) fn interface(word: &str) -> Result<([u8; 16], [u8; 16]), Mismatch> {
@@ -158,6 +184,8 @@ const NOTS: &[(&str, u8)] = &[
 ];
 /// `IPT_F_GOTO`
 const IPT_GOTO: u8 = 0x02;
+/// `IP6T_F_PROTO`
+const IP6T_PROTOCOL: u8 = 0x01;
 /// `IP6T_F_GOTO`
 const IP6T_GOTO: u8 = 0x04;
 

@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use sluicegate_iptables_save::{Family, Module, OptionUse, find_match, find_target};
+use sluicegate_iptables_save::{Family, Module, find_match, find_target};
 
 pub use mismatch::{Mismatch, SetMismatch};
 use options::{Built, Given};
@@ -118,19 +118,18 @@ pub fn codec_for(kind: Kind, kernel_name: &str, revision: u8, family: Family) ->
     named.find(|codec| codec.kind == kind && codec.revision == revision && codec.is_for(family))
 }
 
-/// Returns the options of a match or target as iptables-save names them.
-///
-/// What no codec can read, or would not write again byte for byte, is shown by its name and a remark, as the
-/// tool does for a revision that it does not know.
+/// Returns the options of a match or target as iptables-save names them; `None` for what no codec can read, or
+/// would not write again byte for byte.
 ///
 /// ```
 /// use sluicegate_iptables_save::Family;
 /// use sluicegate_xtables::{Kind, NoSets, decode_extension};
 ///
 /// let data = [&5_u32.to_ne_bytes()[..], &u32::MAX.to_ne_bytes(), &[1], &[0; 7]].concat();
-/// let module = decode_extension(Kind::Match, "mark", 1, &data, Family::Ipv4, &NoSets);
+/// let module = decode_extension(Kind::Match, "mark", 1, &data, Family::Ipv4, &NoSets).unwrap();
 /// assert_eq!(module.value("mark"), Some("0x5"));
 /// assert!(module.options[0].negated);
+/// assert_eq!(decode_extension(Kind::Match, "mark", 1, &[5; 16], Family::Ipv4, &NoSets), None);
 /// ```
 #[must_use]
 pub fn decode_extension(
@@ -140,17 +139,9 @@ pub fn decode_extension(
     data: &[u8],
     family: Family,
     sets: &dyn Sets,
-) -> Module<'static> {
-    codec_for(kind, kernel_name, revision, family)
-        .and_then(|codec| codec.decode(data, family, sets))
-        .unwrap_or_else(|| {
-            let options = REMARK.iter().map(|word| OptionUse::new(*word, [])).collect();
-            Module { options, ..Module::new(kernel_name.to_owned()) }
-        })
+) -> Option<Module<'static>> {
+    codec_for(kind, kernel_name, revision, family).and_then(|codec| codec.decode(data, family, sets))
 }
-
-/// Shown in the place of options that cannot be read.
-const REMARK: [&str; 2] = ["[unsupported", "revision]"];
 
 impl Codec {
     /// Returns the name that stands in a rule: `state`, `NOTRACK`.

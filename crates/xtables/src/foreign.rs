@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use sluicegate_iptables_save::Table;
+use sluicegate_iptables_save::{Table, printable};
 
 use crate::Error;
+use crate::rule::NoWords;
 
 /// A table with all that it has: what iptables has words for, and what not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +60,21 @@ pub enum ForeignReason {
     Expression(String),
     /// The expressions of a rule are such as iptables has, but not what they say together.
     Meaning(String),
+    /// The structure of a match or target, or the head of a rule, says what no options say.
+    Structure(NoWords),
     /// A chain has a hook, but is not one of iptables' built-in chains.
     BaseChain,
     /// The name of a chain, or the text in a rule, cannot be written in a line of iptables.
     Text(String),
+}
+
+impl From<NoWords> for ForeignReason {
+    fn from(no_words: NoWords) -> Self {
+        match no_words {
+            NoWords::Extension { .. } | NoWords::Head => Self::Structure(no_words),
+            NoWords::Chain(_) | NoWords::Text(_) => Self::Text(no_words.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for ForeignReason {
@@ -70,6 +82,7 @@ impl fmt::Display for ForeignReason {
         match self {
             Self::Expression(name) => write!(f, "{name}"),
             Self::Meaning(what) | Self::Text(what) => f.write_str(what),
+            Self::Structure(what) => what.fmt(f),
             Self::BaseChain => f.write_str("a base chain of its own"),
         }
     }
@@ -77,7 +90,7 @@ impl fmt::Display for ForeignReason {
 
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chain = self.chain.escape_debug();
+        let chain = printable(&self.chain);
         match self.number {
             Some(number) => write!(f, "chain {chain}, rule {number}: {}: {}", self.reason, self.text),
             None => write!(f, "chain {chain}: {}", self.reason),
@@ -85,11 +98,12 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// Returns text with escapes for what would end its line.
+/// Returns text with escapes for what would end its line, and for bytes that are not UTF-8.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").chars().fold(String::new(), |mut line, c| {
-        match c.is_control() {
-            true => line.extend(c.escape_default()),
+        // A character that stands for a byte is one of a private use area, as no other text has it.
+        match c.is_control() || c >= '\u{10ff80}' {
+            true => line.push_str(&printable(c.encode_utf8(&mut [0; 4]))),
             false => line.push(c),
         }
         line

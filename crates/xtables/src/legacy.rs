@@ -183,8 +183,6 @@ impl Client {
     /// Returns the chains and rules of a table, as `iptables-legacy-save` prints them: with the counters of
     /// the rules if `counters` says so, as with `-c`.
     ///
-    /// A match or target that has no binary form here is shown by its name and `[unsupported revision]`.
-    ///
     /// # Errors
     /// [`Error::Kernel`] if there is no such table, [`Error::Incompatible`] if it has what no line can have.
     pub fn list(&self, table: &str, counters: bool) -> Result<Table<'static>, Error> {

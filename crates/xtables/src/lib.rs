@@ -19,8 +19,8 @@
 //! - **The same bytes.** What is written here and what iptables 1.8.9 writes for the same rule are equal, in
 //!   both families; the tests compare some 4,500 rules, and what each of the two reads of the other.
 //! - **Nothing is lost.** A match or target that is not known here stays in the table byte for byte when
-//!   another rule is changed, and is shown as what it is. So does a structure that says more than options
-//!   can.
+//!   another rule is changed, and so does a structure that says more than options can. A list of words is
+//!   refused where there is one; a view has it as what it is.
 //! - **Nothing is assumed.** The revision of every extension is asked of the kernel before a rule has it.
 //! - **Nothing is half done.** All lines of an input are read, checked and encoded before the first table is
 //!   changed. The nft back end sends them as one batch, for the generation of the ruleset that it read; the
@@ -65,7 +65,7 @@ pub use extension::{
     Binary, Codec, Kind, Mismatch, NoSets, SetMismatch, Sets, codec_for, codecs, codecs_of, decode_extension,
 };
 pub use foreign::{Foreign, ForeignReason, View};
-pub use rule::{Action, CompileError, Kernel, Rule, Unsupported};
+pub use rule::{Action, CompileError, Kernel, NoWords, Rule, Unsupported};
 pub use sluicegate_iptables_save as iptables_save;
 pub use sluicegate_iptables_save::Family;
 pub use sluicegate_netlink::{self as netlink, Errno};

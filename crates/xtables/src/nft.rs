@@ -121,8 +121,6 @@ impl Client {
     /// rules if `counters` says so, as with `-c`. A table or base chain that the kernel does not have yet is
     /// shown as it would be made.
     ///
-    /// A match or target that has no binary form here is shown by its name and `[unsupported revision]`.
-    ///
     /// # Errors
     /// [`Error::Kernel`] for a name that is not that of one of iptables' tables, [`Error::Incompatible`] if
     /// the table has rules that iptables has no words for.

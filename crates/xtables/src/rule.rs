@@ -1,11 +1,11 @@
 //! Rules between words and bytes, whatever back end they are for.
 
 use sluicegate_iptables_save::{
-    Action as LineAction, Chain, Counters, Family, Module, Place, Rule as Line, Spec, Target, check,
-    check_words, find_target,
+    Action as LineAction, Chain, Counters, Family, Module, OptionUse, Place, Rule as Line, Spec, Target,
+    check, check_words, find_target, printable,
 };
 
-use crate::entry::{read_head, write_head};
+use crate::entry::{read_head, says_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Mismatch, Sets, codecs_of, decode_extension};
 
 /// A rule as the kernel has it, but for offsets and counters.
@@ -141,32 +141,54 @@ impl Rule {
     /// Returns the words of the rule, as iptables-save prints them.
     ///
     /// # Errors
-    /// [`sluicegate_iptables_save::Error::Unquotable`] for text that no quoting can carry.
-    pub fn words(&self, family: Family, sets: &dyn Sets) -> Result<String, sluicegate_iptables_save::Error> {
-        crate::print::words(&self.spec(family, sets))
+    /// [`NoWords`] if the words would be those of another rule.
+    pub fn words(&self, family: Family, sets: &dyn Sets) -> Result<String, NoWords> {
+        Ok(crate::print::words(&self.spec(family, sets)?)?)
     }
 
-    /// Returns the words of the rule, unless they would be those of another one: a jump to a chain whose name
-    /// is that of a target, or none.
-    pub(crate) fn written(&self, family: Family, sets: &dyn Sets) -> Result<String, NoWords> {
-        let spec = self.spec(family, sets);
+    /// Returns the options of the rule, in the spelling and order of iptables-save.
+    ///
+    /// # Errors
+    /// [`NoWords`] if the options would be those of another rule.
+    pub fn spec(&self, family: Family, sets: &dyn Sets) -> Result<Spec<'static>, NoWords> {
+        let mut first = None;
+        let spec = self.shown(family, sets, &mut first);
+        if let Some(no_words) = first {
+            return Err(no_words);
+        }
         if let Action::Chain(name) = &self.action {
             let goto = spec.target.as_ref().is_some_and(|target| target.goto);
             if !is_chain(name, (!goto).then_some(family)) {
                 return Err(NoWords::Chain(name.clone()));
             }
         }
-        Ok(crate::print::words(&spec)?)
+        if !says_head(&spec, &self.head, family) {
+            return Err(NoWords::Head);
+        }
+        Ok(spec)
     }
 
-    /// Returns the options of the rule, in the spelling and order of iptables-save.
-    #[must_use]
-    pub fn spec(&self, family: Family, sets: &dyn Sets) -> Spec<'static> {
+    /// Returns the rule for people, with a remark in the place of options that cannot be shown, as the tool
+    /// has it for a revision that it does not know.
+    pub(crate) fn remarked(&self, family: Family, sets: &dyn Sets) -> Spec<'static> {
+        self.shown(family, sets, &mut None)
+    }
+
+    /// Returns the options, with a remark in the place of those that cannot be shown, of which `first` becomes
+    /// the first.
+    fn shown(&self, family: Family, sets: &dyn Sets, first: &mut Option<NoWords>) -> Spec<'static> {
         let mut spec = Spec::default();
         let (generic, goto) = read_head(&self.head, family).unwrap_or_default();
         spec.generic = generic;
-        let read = |kind, binary: &Binary| {
-            decode_extension(kind, &binary.name, binary.revision, &binary.data, family, sets)
+        let mut read = |kind, binary: &Binary| {
+            let Binary { name, revision, data } = binary;
+            decode_extension(kind, name, *revision, data, family, sets).unwrap_or_else(|| {
+                let (name, revision) = (name.clone().into_owned(), *revision);
+                let options = REMARK.iter().map(|word| OptionUse::new(*word, [])).collect();
+                let module = Module { options, ..Module::new(name.clone()) };
+                first.get_or_insert(NoWords::Extension { kind, name, revision });
+                module
+            })
         };
         spec.matches = self.matches.iter().map(|binary| read(Kind::Match, binary)).collect();
         let module = match &self.action {
@@ -212,9 +234,25 @@ fn of_module(module: &Option<(Kind, String)>) -> String {
 
 /// Why a rule has no words that would make the same rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoWords {
-    #[error("-j cannot name the chain {}", .0.escape_debug())]
+#[non_exhaustive]
+pub enum NoWords {
+    /// A chain that `-j` cannot name, for its name is that of a target, or none.
+    #[error("-j cannot name the chain {}", printable(.0))]
     Chain(String),
+    /// A match or target whose structure no options of iptables 1.8.9 say, or whose revision is not known here.
+    #[error("the {kind} {} in revision {revision} has what no options say", printable(.name))]
+    Extension {
+        /// Whether it is a match or a target.
+        kind: Kind,
+        /// Its name in the kernel.
+        name: String,
+        /// The revision of its structure.
+        revision: u8,
+    },
+    /// A condition on addresses, interfaces or the protocol that no options say.
+    #[error("addresses, interfaces or protocol have what no options say")]
+    Head,
+    /// Text that no quoting can carry.
     #[error(transparent)]
     Text(#[from] sluicegate_iptables_save::Error),
 }
@@ -291,6 +329,8 @@ pub(crate) fn is_chain(name: &str, jumps: Option<Family>) -> bool {
     Chain::new(name, None, None).is_ok() && !jumps.is_some_and(is_target)
 }
 
+/// Stands in the place of options that cannot be shown.
+const REMARK: [&str; 2] = ["[unsupported", "revision]"];
 /// Verdicts of the standard target: `-NF_* - 1`, and `XT_RETURN`.
 pub(crate) const VERDICTS: [(&str, i32); 4] = [("ACCEPT", -2), ("DROP", -1), ("RETURN", -5), ("QUEUE", -4)];
 

@@ -6,14 +6,14 @@ use sluicegate_iptables_save::{
     find_target, quote_if_needed, split,
 };
 use sluicegate_xtables::legacy::Restore;
-use sluicegate_xtables::{BackEnd, Error, Fault, ForeignReason, View};
+use sluicegate_xtables::{BackEnd, Error, ForeignReason, View};
 
 use super::arguments::{self, Arguments};
 use super::client::Client;
 use super::failure::{self, Asked, Failure, parameter};
 use super::restore::tell_removed;
 use super::{Tool, help, hosts, incompatible};
-use crate::output::{print, tell};
+use crate::output::print;
 
 pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
     let mut arguments = arguments::read(words, tool.family)?;
@@ -174,11 +174,6 @@ impl Run<'_> {
             if is_of_line && command == 'D' && self.asked.command == 'D' && !self.target_exists(&words) {
                 return Err(self.no_target(&words));
             }
-            // Of a rule that is not there the counters are zero: iptables-nft says nothing.
-            let is_past = matches!(error, Error::Line { fault: Fault::NoNumber, .. });
-            if command == 'Z' && is_past && self.tool.back_end == BackEnd::Nft {
-                return Ok(());
-            }
             if let (Error::Line { name, .. }, 'X') = (&error, command) {
                 let busy = chains.iter().position(|chain| chain == name);
                 let tried = chains.iter().take(busy.map_or(0, |at| at + 1));
@@ -262,7 +257,8 @@ impl Run<'_> {
             text.push_str(format!("-A {} {words}", rule.chain()).trim_end());
             text.push('\n');
         }
-        Ok(print(encode(&text))?)
+        print(encode(&text))?;
+        self.is_whole(&view)
     }
 
     fn list(&self) -> Result<(), Failure> {
@@ -282,7 +278,15 @@ impl Run<'_> {
                 listing.rule(&view.table, chain, number)
             }
         };
-        Ok(print(encode(&text.map_err(|error| Failure::other(error.to_string()))?))?)
+        print(encode(&text.map_err(|error| Failure::other(error.to_string()))?))?;
+        self.is_whole(&view)
+    }
+
+    /// Fails behind a list in which a comment stands for a rule of iptables itself, whose options cannot be
+    /// shown. What nft wrote is known to have no words.
+    fn is_whole(&self, view: &View) -> Result<(), Failure> {
+        let first = view.foreign.iter().find(|foreign| matches!(foreign.reason, ForeignReason::Structure(_)));
+        first.map_or(Ok(()), |foreign| Err(incompatible(self.table, foreign)))
     }
 
     /// Reads what is to be listed. A chain with something that has no words is not; of all chains, what has
@@ -315,7 +319,7 @@ impl Run<'_> {
             ))?;
         }
         for foreign in view.foreign.iter().filter(|foreign| foreign.reason != ForeignReason::BaseChain) {
-            tell(format_args!("{}: Warning: no words for {foreign}", self.tool.name));
+            self.tool.tell(&format!("Warning: no words for {foreign}"));
         }
         Ok(view)
     }

@@ -1,7 +1,7 @@
 //! Failures in the words and with the exit status of iptables 1.8.9: programs read them.
 
 use sluicegate_iptables_save::{
-    self as save, Family, OptionRow, RuleFault, find_match, find_target, port_number,
+    self as save, Family, OptionRow, RuleFault, find_match, find_target, port_number, printable,
 };
 use sluicegate_xtables::netlink::Errno;
 use sluicegate_xtables::{BackEnd, CompileError, Error, Fault, Mismatch, SetMismatch};
@@ -77,7 +77,7 @@ impl Failure {
     /// Returns the failure of a chain that iptables-nft does not take for its own, which it tells with its
     /// version.
     pub(super) fn incompatible(chain: &str, table: &str) -> Self {
-        let chain = chain.escape_debug();
+        let chain = printable(chain);
         Self::whole(format!("chain `{chain}' in table `{table}' is incompatible, use 'nft' tool."))
     }
 
@@ -198,6 +198,7 @@ fn line(fault: Fault, reason: &str, name: &str, asked: Asked<'_>) -> Failure {
         Fault::NoNumber => Failure::other(match command {
             'I' => "Index of insertion too big.",
             'R' => "Index of replacement too big.",
+            'Z' | 'z' if back_end == BackEnd::Nft => "Bad rule (does a matching rule exist in that chain?).",
             'Z' | 'z' => "Index of counter too big.",
             _ => "Index of deletion too big.",
         }),

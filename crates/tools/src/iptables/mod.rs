@@ -1,8 +1,9 @@
 //! iptables(8), iptables-save(8) and iptables-restore(8), and those of ip6tables, with both back ends.
 //!
 //! Words, exit status and messages that programs read are those of iptables 1.8.9. Of a rule that iptables has
-//! no words for, the list of all chains shows the text of nft in a comment, where the tool lists nothing; the
-//! list of its chain fails, and the save leaves its table out, as the tool's do.
+//! no words for, the list of all chains shows the text of nft in a comment and warns, with status 0, where the tool
+//! lists nothing and fails; the list of its chain fails, and the save leaves its table out, as the tool's do. A rule
+//! of iptables whose options cannot be shown is such a comment as well, but the list then fails.
 
 mod arguments;
 mod choose;
@@ -18,10 +19,10 @@ mod save;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use sluicegate_iptables_save::{Family, decode};
+use sluicegate_iptables_save::{Family, decode, encode, printable};
 use sluicegate_xtables::{BackEnd, Foreign, ForeignReason};
 
-use crate::output::tell;
+use crate::output::{tell, tell_bytes};
 use failure::Failure;
 
 /// The tool that the program is by its name.
@@ -43,6 +44,11 @@ impl Tool {
 
     fn tables(&self) -> &'static str {
         if self.family == Family::Ipv4 { "iptables" } else { "ip6tables" }
+    }
+
+    /// Prints a message with the name of the tool to standard error, with bytes that are not UTF-8 as they are.
+    fn tell(&self, message: &str) {
+        tell_bytes(&encode(&format!("{}: {message}", self.name)));
     }
 
     /// Tells that the other back end has tables, too, as the tool does before it lists anything.
@@ -85,7 +91,7 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
         Err(failure) => {
             let text = failure.text(&tool.name, &tool.version());
             if !text.is_empty() {
-                tell(String::from_utf8_lossy(&sluicegate_iptables_save::encode(&text)));
+                tell_bytes(&encode(&text));
             }
             ExitCode::from(failure.status)
         }
@@ -97,7 +103,7 @@ const VERSION: &str = "v1.8.9";
 
 /// Returns the failure of a chain or table with something that iptables has no words for.
 fn incompatible(table: &str, foreign: &Foreign) -> Failure {
-    let chain = foreign.chain.escape_debug();
+    let chain = printable(&foreign.chain);
     match &foreign.reason {
         ForeignReason::Expression(_) | ForeignReason::BaseChain => {
             Failure::incompatible(&foreign.chain, table)

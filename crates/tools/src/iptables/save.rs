@@ -58,7 +58,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
             None => text.extend(table_text(tool, table, counters)),
             Some(first) => {
                 text.extend(format!("# Table `{name}' is incompatible, use 'nft' tool.\n").bytes());
-                tell(format_args!("{}: table `{name}' is left out: {first}", tool.name));
+                tool.tell(&format!("table `{name}' is left out: {first}"));
                 if !matches!(first.reason, ForeignReason::Expression(_)) {
                     failed = failed.or(Some(incompatible(&name, first)));
                 }

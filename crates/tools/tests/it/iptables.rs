@@ -300,6 +300,61 @@ fn what_iptables_has_no_words_for_is_listed_by_no_words() {
     });
 }
 
+/// The tool takes lists of days in which one is missing, or is none.
+#[test]
+fn days_that_no_option_says_are_not_listed_as_any_day() {
+    for name in ["iptables-legacy", "iptables-nft"].into_iter().filter(|name| have(&[name])) {
+        let Some(space) = Netns::new() else { return };
+        let (command, save) = (tool(name), tool(&format!("{name}-save")));
+        let theirs = |line: &str| run(Path::new(name), line, "");
+        space.run(|| {
+            assert_eq!(theirs("-A INPUT -m time ! --monthdays 1,,2 -j ACCEPT").status, Some(0));
+            // No day of the month is number 0.
+            assert_eq!(run(&command, "-S", "").stdout, theirs("-S").stdout);
+            for line in ["-m time --weekdays 8", "-m time ! --weekdays 1,2,3,4,5,6,7"] {
+                assert_eq!(theirs(&format!("-A INPUT {line} -j ACCEPT")).status, Some(0), "{line}");
+                for list in ["-S", "-L -n", "-S INPUT", "-L INPUT -n", "-S INPUT 2"] {
+                    let done = run(&command, list, "");
+                    assert_eq!(done.status, Some(3), "{list}: {done:?}");
+                    assert!(done.stderr.contains("the match time in revision 0 has what no options say"));
+                    let about = |text: &&str| text.contains("time") || text.contains("TIME");
+                    let lines: Vec<_> = done.stdout.lines().filter(about).skip(1).collect();
+                    assert!(lines.iter().all(|line| line.starts_with('#')), "{list}: {lines:?}");
+                    assert_eq!(lines.len(), usize::from(!list.contains("INPUT")), "{list}: {done:?}");
+                }
+                let saved = run(&save, "-t filter", "");
+                assert_eq!((saved.status, saved.stdout.contains("ACCEPT")), (Some(3), false), "{saved:?}");
+                assert_eq!(run(&command, "-D INPUT 2", "").status, Some(0));
+            }
+            assert_eq!(run(&command, "-S", "").status, Some(0));
+        });
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_are_told_as_escapes() {
+    let Some(space) = Netns::new() else { return };
+    if !have(&["nft"]) {
+        return;
+    }
+    space.run(|| {
+        let _ = sh(
+            r#"printf 'table ip filter {\nchain INPUT {\ntype filter hook input priority 0\nlog prefix "a\351b"\n}\n}\n' |
+               nft -f -"#,
+        );
+        for line in ["-S", "-L -n", "-F INPUT"] {
+            let done = Command::new(tool("iptables-nft")).args(line.split(' ')).output().unwrap();
+            assert_eq!(done.status.code(), Some(0), "{done:?}");
+            for text in [&done.stdout, &done.stderr] {
+                let text = std::str::from_utf8(text).expect("escapes alone");
+                assert!(!text.contains(|c| c >= '\u{10ff80}'), "{text}");
+            }
+            let told = String::from_utf8(done.stderr).unwrap();
+            assert!(told.contains(r#"log prefix "a\xe9b""#), "{told}");
+        }
+    });
+}
+
 #[test]
 fn a_name_without_a_back_end_is_that_of_the_one_in_use() {
     if !have(&["iptables-nft", "iptables-legacy"]) {

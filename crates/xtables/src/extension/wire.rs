@@ -100,11 +100,12 @@ pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     ignored: Vec<Range<usize>>,
+    ignored_bits: Vec<(usize, u8)>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, ignored: Vec::new() }
+        Self { bytes, at: 0, ignored: Vec::new(), ignored_bits: Vec::new() }
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
@@ -123,12 +124,22 @@ impl<'a> Reader<'a> {
         self.ignored.push(range);
     }
 
+    /// Notes that bits of the byte at an offset mean nothing.
+    pub(crate) fn ignore_bits_at(&mut self, offset: usize, bits: u8) {
+        self.ignored_bits.push((offset, bits));
+    }
+
     /// Returns whether other bytes are the same up to `end`, without those that mean nothing: padding, and
     /// what follows the end of a text.
     pub(crate) fn is_same(&self, other: &[u8], end: usize) -> bool {
         let ignored = |at: usize| self.ignored.iter().any(|range| range.contains(&at));
+        let bits = |at: usize| {
+            let here = self.ignored_bits.iter().filter(|(offset, _)| *offset == at);
+            here.fold(0, |bits, (_, more)| bits | more)
+        };
         let (Some(own), Some(other)) = (self.bytes.get(..end), other.get(..end)) else { return false };
-        own == other || own.iter().zip(other).enumerate().all(|(at, (a, b))| a == b || ignored(at))
+        let same = |(at, (a, b)): (usize, (&u8, &u8))| (a ^ b) & !bits(at) == 0 || ignored(at);
+        own == other || own.iter().zip(other).enumerate().all(same)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {

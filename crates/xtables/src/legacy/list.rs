@@ -40,17 +40,17 @@ pub(super) fn view(
     for (id, _, name) in chains.iter().filter_map(named).filter(|(_, _, name)| wanted(name)) {
         for (at, entry) in ruleset.rules(id).iter().enumerate() {
             let rule = decode(ruleset, entry);
-            let line = rule.written(ruleset.family, sets).map_err(|error| error.to_string());
+            let line = rule.words(ruleset.family, sets).map_err(ForeignReason::from);
             let line = line.and_then(|words| {
-                Rule::new(Line::Append, name.clone().into_owned(), words).map_err(|error| error.to_string())
+                Rule::new(Line::Append, name.clone().into_owned(), words)
+                    .map_err(|error| ForeignReason::Text(error.to_string()))
             });
             let mut line = match line {
                 Ok(line) => line,
                 Err(reason) => {
-                    let text = one_line(&rule.spec(ruleset.family, sets).to_string());
+                    let text = one_line(&rule.remarked(ruleset.family, sets).to_string());
                     let line = Rule::foreign(name.clone().into_owned(), &text);
                     let (chain, number) = (name.clone().into_owned(), Some(at + 1));
-                    let reason = ForeignReason::Text(reason);
                     view.foreign.push(Foreign { chain, number, text, reason });
                     line.map_err(|source| Error::Text { table: ruleset.table.clone(), source })?
                 }

@@ -13,6 +13,7 @@ use super::kernel::NF_ACCEPT;
 use crate::Error;
 use crate::extension::Sets;
 use crate::foreign::{Foreign, ForeignReason, View, one_line};
+use crate::rule;
 
 /// A table as the kernel has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +155,7 @@ impl RawTable {
             NoWords::Expression(name) => ForeignReason::Expression(name),
             NoWords::Meaning(what) => ForeignReason::Meaning(what.to_owned()),
         })?;
-        let words = words(&decoded, self.family, sets).map_err(text)?;
+        let words = words(&decoded, self.family, sets)?;
         let mut line = Rule::new(Line::Append, rule.chain.as_str().to_owned(), words).map_err(text)?;
         line.set_counters(counters.then_some(decoded.counters));
         Ok(line)
@@ -186,16 +187,12 @@ fn counters_of(chain: Option<&read::Chain>) -> Counters {
         .map_or_else(Counters::default, |counter| Counters { packets: counter.packets, bytes: counter.bytes })
 }
 
-fn words(
-    decoded: &Decoded,
-    family: Family,
-    sets: &dyn Sets,
-) -> Result<String, sluicegate_iptables_save::Error> {
+fn words(decoded: &Decoded, family: Family, sets: &dyn Sets) -> Result<String, rule::NoWords> {
     let Some(prefix) = &decoded.long_prefix else { return decoded.rule.words(family, sets) };
-    let mut spec = decoded.rule.spec(family, sets);
+    let mut spec = decoded.rule.spec(family, sets)?;
     let options = spec.target.iter_mut().flat_map(|target| &mut target.module.options);
     for option in options.filter(|option| option.name == "nflog-prefix") {
         *option = sluicegate_iptables_save::OptionUse::new("nflog-prefix", [Cow::Owned(prefix.clone())]);
     }
-    crate::print::words(&spec)
+    Ok(crate::print::words(&spec)?)
 }

@@ -557,8 +557,16 @@ fn a_revision_that_is_not_known_here_stays_byte_for_byte() {
         let rule = "-A X -j NFQUEUE [unsupported revision]\n";
         let around = format!("-A X -j ACCEPT\n{rule}-A X -j MARK --set-xmark 0x1/0xffffffff\n");
         assert!(saved.contains(&around), "{saved}");
-        let listed = client.list("mangle", false).unwrap().to_string();
-        assert!(listed.contains(&around), "{listed}");
+        let error = client.list("mangle", false).unwrap_err().to_string();
+        assert!(error.contains("the target NFQUEUE in revision 2 has what no options say"), "{error}");
+        let view = client.view("mangle", false).unwrap();
+        assert_eq!(view.foreign.iter().map(|foreign| foreign.number).collect::<Vec<_>>(), [Some(2)]);
+        let shown: Vec<_> = view.table.rules().map(|rule| (rule.is_foreign(), rule.text())).collect();
+        let comment = "# -j NFQUEUE [unsupported revision]";
+        assert_eq!(
+            shown,
+            [(false, "-j ACCEPT"), (true, comment), (false, "-j MARK --set-xmark 0x1/0xffffffff")]
+        );
     });
 }
 

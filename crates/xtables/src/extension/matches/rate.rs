@@ -360,6 +360,11 @@ fn read_time(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [start, stop, day_start, day_stop, month] =
         [data.u32()?, data.u32()?, data.u32()?, data.u32()?, data.u32()?];
     let [week, flags]: [u8; 2] = data.array()?;
+    // Days are counted from 1 (xt_time.c): bit 0 is of none. The tool sets it for `--monthdays 1,,2`, and leaves
+    // it set when it negates.
+    data.ignore_bits_at(if cfg!(target_endian = "big") { 19 } else { 16 }, 1);
+    data.ignore_bits_at(20, 1);
+    let (month, week) = (month & ALL_MONTHDAYS, u32::from(week) & ALL_WEEKDAYS);
     if (day_start, day_stop) != (0, LAST_SECOND) {
         built.value("timestart", day_text(day_start));
         built.value("timestop", day_text(day_stop));
@@ -368,7 +373,7 @@ fn read_time(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     if month != ALL_MONTHDAYS {
         built.value("monthdays", bits(month).map(|day| day.to_string()).collect::<Vec<_>>().join(","));
     }
-    if u32::from(week) != ALL_WEEKDAYS {
+    if week != ALL_WEEKDAYS {
         let names = WEEK.iter().zip(1..).filter(|(_, day)| week & 1 << day != 0).map(|(name, _)| *name);
         built.value("weekdays", names.collect::<Vec<_>>().join(","));
     }
