@@ -39,7 +39,14 @@ pub(crate) fn spec(
                 options.range = Some(Range::Addresses(network));
             }
             Opt::Ignored => {
-                warnings.push(IgnoredOption { option: word.text.to_string(), value: value.text.to_string() });
+                // ipset reads both into the same, and warns of each once.
+                let option = match word.text.trim_start_matches('-') {
+                    "network" => "from",
+                    name => name,
+                };
+                if !warnings.iter().any(|known| known.option == option) {
+                    warnings.push(IgnoredOption { option: option.to_owned(), value: value.text.to_string() });
+                }
             }
         }
     }
@@ -86,6 +93,7 @@ fn pair<'l>(kind: SetType, words: Vec<Word<'l>>) -> Result<Vec<Paired<'l>>, Pars
                 true
             }
             (Opt::Ignored, Opt::Ignored) => false,
+            (given, option) if begins_range(*given) && begins_range(option) => true,
             (given, _) if is_switch(*given) => false,
             (given, option) => *given == option,
         };
@@ -109,8 +117,8 @@ fn option(kind: SetType, text: &str) -> Option<(Opt, &'static str)> {
     let has_range = kind.takes(CreateWord::Range);
     match (named, text) {
         (Some(word), _) => Some((Opt::Word(*word), word.name())),
-        (None, "-4") if has_family => Some((Opt::Flag(Family::Ipv4), "family")),
-        (None, "-6") if has_family => Some((Opt::Flag(Family::Ipv6), "family")),
+        (None, "-4") if has_family => Some((Opt::Flag(Family::Ipv4), "-4")),
+        (None, "-6") if has_family => Some((Opt::Flag(Family::Ipv6), "-6")),
         (None, "from") if has_range => Some((Opt::From, "from")),
         (None, "to") if has_range => Some((Opt::To, "to")),
         (None, "network") if has_range && kind != SetType::BitmapPort => Some((Opt::Network, "network")),
@@ -128,6 +136,11 @@ fn ignored(kind: SetType) -> &'static [&'static str] {
         }
         _ => &[],
     }
+}
+
+/// Returns whether an option says where the range begins: it is one option by three names.
+fn begins_range(option: Opt) -> bool {
+    matches!(option, Opt::Word(CreateWord::Range) | Opt::From | Opt::Network)
 }
 
 fn is_flag(option: Opt) -> bool {
@@ -225,9 +238,6 @@ impl Ends<'_> {
             (Some(one), None) => return Err(one.wrong(Reason::MissingOption("to"))),
             (None, Some(one)) => return Err(one.wrong(Reason::MissingOption("from"))),
         };
-        if options.range.is_some() {
-            return Err(from.wrong(Reason::Twice("range")));
-        }
         let range = if kind == SetType::BitmapPort {
             let one = |word: &Word<'_>| match port::parse_bare(&word.text, names) {
                 Ok((port, None)) => Ok(port),

@@ -206,11 +206,14 @@ impl EntryWords<'_> {
         let mut words = self.options.iter();
         while let Some(word) = words.next() {
             let name = self.option(kind, word)?;
-            if given.contains(&name) {
+            let is_flag = matches!(name, "nomatch" | "wildcard");
+            // Before or after is one option by two names; flags may stand twice.
+            let same = |known: &&str| *known == name || [*known, name].iter().all(|name| is_place(name));
+            if !is_flag && given.iter().any(same) {
                 return Err(word.wrong(Reason::Twice(name)));
             }
             given.push(name);
-            let value = if matches!(name, "nomatch" | "wildcard") {
+            let value = if is_flag {
                 word
             } else {
                 words.next().ok_or_else(|| word.wrong(Reason::MissingValue(name)))?
@@ -219,7 +222,8 @@ impl EntryWords<'_> {
         }
         let entry = match (*entry.element(), place) {
             (Element::Set(set, None), place) => Entry::new(kind, family, Element::Set(set, place)),
-            (Element::Set(_, Some(_)), Some(_)) => Err(Reason::Twice("before or after")),
+            (Element::Set(_, Some(_)), Some(Place::Before(_))) => Err(Reason::Twice("before")),
+            (Element::Set(_, Some(_)), Some(Place::After(_))) => Err(Reason::Twice("after")),
             _ => Ok(entry),
         };
         let entry =
@@ -249,6 +253,10 @@ impl EntryWords<'_> {
     }
 }
 
+fn is_place(name: &str) -> bool {
+    matches!(name, "before" | "after")
+}
+
 const ENTRY_OPTIONS: [&str; 11] = [
     "timeout", "nomatch", "wildcard", "packets", "bytes", "comment", "skbmark", "skbprio", "skbqueue",
     "before", "after",
@@ -274,10 +282,7 @@ fn set_option(
         "skbqueue" => options.skbqueue = Some(number::parse_u16(text)?),
         _ => {
             let other = SetName::new(text)?;
-            let wanted = if name == "before" { Place::Before(other) } else { Place::After(other) };
-            if place.replace(wanted).is_some() {
-                return Err(Reason::Twice("before or after"));
-            }
+            *place = Some(if name == "before" { Place::Before(other) } else { Place::After(other) });
         }
     }
     Ok(())

@@ -21,7 +21,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::output::{print, tell};
 use arguments::{Arguments, Command, Failure, What};
 use sluicegate_conntrack::netlink::text::{decode, encode};
-use sluicegate_conntrack::{Client, Errno, Error, ExpectationKey, Flow, Format, Layout, Verb};
+use sluicegate_conntrack::{
+    Client, Errno, Error, ExpectationKey, Filter, Flow, Format, Layout, StatusMatch, Verb,
+};
 
 pub(crate) fn main(arguments: &[OsString]) -> ExitCode {
     let arguments = arguments.iter().map(|argument| decode(argument.as_encoded_bytes()).into_owned());
@@ -80,6 +82,10 @@ fn perform(arguments: &Arguments, client: &mut Client) -> Result<ExitCode, Failu
         Command::Delete if arguments.nothing_labelled => {
             say(format_args!("0 flow entries have been deleted."));
             return Ok(ExitCode::FAILURE);
+        }
+        Command::Delete if both_mark_and_status(filter) => {
+            let reason = "`-m' with `-u' deletes nothing, as in conntrack 1.4.7: choose by one of them";
+            return Err(Failure::Operation(reason.to_owned()));
         }
         Command::Delete => {
             let flows = client.delete_matching(filter).map_err(|error| match error {
@@ -154,6 +160,12 @@ fn perform(arguments: &Arguments, client: &mut Client) -> Result<ExitCode, Failu
         Command::Help | Command::Version | Command::Events(_) | Command::Load(_) => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns whether a deletion names a mark and a status. conntrack 1.4.7 finds no flow for the two, unless the mark
+/// is 0: what it leaves alone is not deleted here.
+fn both_mark_and_status(filter: &Filter) -> bool {
+    filter.mark.is_some_and(|mark| mark.value != 0) && filter.status != StatusMatch::default()
 }
 
 fn create(arguments: &Arguments, client: &mut Client) -> Result<(), Failure> {

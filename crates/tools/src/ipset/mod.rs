@@ -64,10 +64,7 @@ impl Program {
     fn command_line(&mut self, words: Vec<Word>) -> Result<ExitCode, Failure> {
         let (statement, options) = self.parse(words)?;
         self.take(options);
-        let ignored = std::mem::take(&mut self.options.warnings);
-        if !ignored.is_empty() {
-            self.say(&words::warning(&ignored));
-        }
+        self.warn();
         match statement {
             Statement::Restore => self.restore(),
             Statement::Interactive => self.interactive(),
@@ -122,6 +119,14 @@ impl Program {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tells of options that have no effect.
+    fn warn(&mut self) {
+        let ignored = std::mem::take(&mut self.options.warnings);
+        if !ignored.is_empty() {
+            self.say(&words::warning(&ignored));
+        }
     }
 
     fn test(&mut self, words: &EntryWords) -> Result<ExitCode, Failure> {
@@ -204,6 +209,7 @@ impl Program {
         }
         let (statement, options) = self.parse(words)?;
         self.take(options);
+        self.warn();
         let statement = match statement {
             Statement::Entry(words) if words.verb != Verb::Test => {
                 self.keep(&words, number)?;
@@ -215,6 +221,10 @@ impl Program {
             Statement::Interactive => return Err(first.wrong(Reason::NotInRestore("-")).into()),
             statement => statement,
         };
+        // What is wrong with the words comes before what is sent.
+        if let Statement::Entry(words) = &statement {
+            self.entry(words)?;
+        }
         self.commit()?;
         if statement == Statement::Quit {
             return Ok(Flow::End(ExitCode::SUCCESS));

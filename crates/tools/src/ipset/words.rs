@@ -8,9 +8,7 @@ use sluicegate_ipset::{Reason, Refusal, SetType, ipset_errno as is};
 /// The warning about options that have no effect.
 pub(super) fn warning(ignored: &[IgnoredOption]) -> String {
     let one = |of: &IgnoredOption| {
-        // ipset reads both into the same.
-        let option = if of.option == "--network" { "--from" } else { &of.option };
-        format!("Option '{option} {}' is ignored. Please upgrade your syntax.", of.value)
+        format!("Option '--{} {}' is ignored. Please upgrade your syntax.", of.option, of.value)
     };
     format!("Warning: {}", ignored.iter().map(one).collect::<Vec<_>>().join("\n"))
 }
