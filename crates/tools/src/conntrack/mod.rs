@@ -5,7 +5,8 @@
 //! criterion (`-F` empties the table), a number or address that is none, words that belong to no option. `-F
 //! -f ipv4` empties the part of that family only, `-D
 //! expect` says how many it deleted and asks for no ports of the reply direction, `-U` changes flows with a
-//! translation as well, and what `-I` says of the reply direction in part is completed by the other one.
+//! translation as well, and what `-I` says of the reply direction in part is completed by the other one. A
+//! deletion that names a mark and a status is refused: the tool finds no flow for the two.
 
 mod arguments;
 mod changing;
