@@ -4,8 +4,6 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use sluicegate_netlink::text::decode;
-
 use crate::datatype::{DataType, Order};
 use crate::key::{EtherAddr, Part, integer, is_byte_swapped};
 use crate::name::InterfaceName;
@@ -34,8 +32,7 @@ pub(crate) fn write_part(
             Err(_) => write_hex(f, value),
         },
         DataType::IFNAME | DataType::STRING => {
-            let end = value.iter().position(|b| *b == 0).unwrap_or(value.len());
-            write!(f, "{}", InterfaceName::from_kernel(&decode(value.get(..end).unwrap_or_default())))
+            write!(f, "{}", InterfaceName::from_bytes(value))
         }
         DataType::CT_LABEL => write_labels(f, value, " | "),
         of if of.is_bitmask() && with.is_named() => write_bits(f, of, number, " | ", with),

@@ -28,6 +28,8 @@ use crate::tree::{BoundChain, BoundRule, Statement, Verdict};
 pub(crate) use object::object_of;
 #[cfg(feature = "reconcile")]
 pub(crate) use script::{Script, is_constant, target, without_position};
+#[cfg(feature = "json")]
+pub(crate) use text::indented;
 
 /// A table with its whole content, in the typed language.
 ///
@@ -316,5 +318,5 @@ pub(crate) fn flowtable_of(table: &TableId, from_kernel: &read::Flowtable) -> Fl
 }
 
 fn comment(text: Option<Cow<'_, str>>) -> Option<Comment> {
-    text.map(|text| Comment::lossy(&text))
+    text.map(|text| Comment::from_kernel(&text))
 }

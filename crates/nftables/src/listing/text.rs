@@ -81,7 +81,7 @@ impl Listing<'_> {
     fn object(&self, object: &StatefulObject) -> String {
         let mut lines: Vec<_> = object.comment.iter().map(|comment| format!("comment {comment}")).collect();
         let properties = object.config.properties(true, self.with);
-        lines.extend(properties.iter().map(|line| line.replace('\n', "\n\t\t")));
+        lines.extend(properties.iter().map(|line| indented(line)));
         let ObjectId { kind, name, .. } = &object.id;
         let handle = self.content.handles.objects.get(&(*kind, name.clone()));
         self.block(&format!("{kind} {name}"), handle, &lines)
@@ -142,12 +142,26 @@ impl Listing<'_> {
                 let values = values(&update.set).unwrap_or_default();
                 TypedUpdate(update, [&keys, &values]).worded(self.with).to_string()
             }
-            other => format!("{:#}", other.worded(self.with)).replace('\n', "\n\t\t"),
+            other => indented(&format!("{:#}", other.worded(self.with))),
         };
         let mut words: Vec<_> = rule.statements.read().iter().map(word).collect();
         words.extend(rule.comment.iter().map(|comment| format!("comment {comment}")));
         words.join(" ") + &self.handle(rule.handle)
     }
+}
+
+/// Returns lines as those of a block; a line may end in quotes, where what follows is a part of the text.
+pub(crate) fn indented(lines: &str) -> String {
+    let mut quoted = false;
+    let mut text = String::with_capacity(lines.len());
+    for c in lines.chars() {
+        quoted ^= c == '"';
+        text.push(c);
+        if c == '\n' && !quoted {
+            text.push_str("\t\t");
+        }
+    }
+    text
 }
 
 /// Returns how many elements nft prints on a line, by the type of the keys.

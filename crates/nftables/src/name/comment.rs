@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use sluicegate_netlink::text::byte_len;
 
-use crate::name::{NameError, NameProblem, shown};
+use crate::name::{NameError, NameProblem, shown, write_unknown};
 
 /// A comment of a table, chain, set, rule or element: up to 128 bytes of UTF-8 without control characters and
-/// `"`, which nft has no way to escape.
+/// `"`, which nft has no way to escape. One that was read, from a kernel or a script, may have others.
 ///
 /// ```
 /// use sluicegate_nftables::Comment;
@@ -56,10 +56,29 @@ impl Comment {
         Self(kept.into())
     }
 
-    /// Creates a comment from text that has been one.
-    #[cfg(feature = "text")]
-    pub(crate) fn from_kernel(comment: &str) -> Self {
+    /// Creates a comment that the kernel reported, or that another program gives: it is kept as it is. One with a
+    /// `"`, for which nft has no syntax, is printed behind the word `unknown`, so that it cannot be loaded as
+    /// another comment.
+    #[must_use]
+    pub fn from_kernel(comment: &str) -> Self {
         Self(comment.into())
+    }
+
+    /// Creates a comment from what a script says, with all that nft takes there: of the bytes that are too many
+    /// for [`new`](Self::new), all but NUL.
+    #[cfg(any(feature = "text", feature = "json"))]
+    pub(crate) fn from_script(comment: &str) -> Result<Self, NameError> {
+        let error = |reason| Err(NameError { name: shown(comment), reason });
+        match byte_len(comment) {
+            length if length > MAX_COMMENT => error(NameProblem::TooLong { length, limit: MAX_COMMENT }),
+            _ if comment.contains('\0') => error(NameProblem::Character('\0')),
+            _ => Ok(Self(comment.into())),
+        }
+    }
+
+    /// Returns whether nft has syntax for it.
+    pub(crate) fn is_printable(&self) -> bool {
+        !self.0.contains('"')
     }
 
     /// Returns the comment.
@@ -93,7 +112,7 @@ impl TryFrom<&str> for Comment {
 /// Formats the value in nft's syntax: in quotes.
 impl fmt::Display for Comment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.0)
+        if self.is_printable() { write!(f, "\"{}\"", self.0) } else { write_unknown(f, &self.0) }
     }
 }
 

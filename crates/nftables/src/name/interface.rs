@@ -5,9 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use sluicegate_netlink::text::byte_len;
+use sluicegate_netlink::text::{byte_len, decode};
 
-use crate::name::{NameError, NameProblem, shown, write_quoted};
+use crate::name::{NameError, NameProblem, shown, write_unknown};
 
 /// The name of a network interface, or a prefix of such names. It has 1 to 15 bytes (`IFNAMSIZ` 16 includes
 /// the NUL), no space, `/`, `"`, `\` or control character. With a `*` at its end it stands for all names with
@@ -53,6 +53,31 @@ impl InterfaceName {
         Self(name.into())
     }
 
+    /// Creates a name from what a script says. Where the last `*` is escaped nft 1.0.6 drops every `\`.
+    pub(crate) fn from_script(name: &str) -> Self {
+        match name.strip_suffix("\\*") {
+            Some(stem) if stem.contains('\\') => Self(format!("{}\\*", stem.replace('\\', "")).into()),
+            _ => Self(name.into()),
+        }
+    }
+
+    /// Creates a name from the bytes that a kernel compares: up to a NUL, or the start of names without one.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let end = bytes.iter().position(|byte| *byte == 0);
+        let text = decode(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default());
+        match text.strip_suffix('*') {
+            _ if end.is_none() && bytes.len() <= MAX_INTERFACE => Self(format!("{text}*").into()),
+            Some(stem) => Self(format!("{stem}\\*").into()),
+            None => Self(text.as_ref().into()),
+        }
+    }
+
+    /// Returns whether nft has syntax for it: quotes end at a `"`, and nft drops a `\` before an escaped `*`.
+    fn is_printable(&self) -> bool {
+        let is_escaped = self.0.strip_suffix("\\*").is_some_and(|stem| stem.contains('\\'));
+        !self.0.contains('"') && !is_escaped
+    }
+
     /// Returns the prefix, if the name ends with a `*`.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
@@ -82,11 +107,11 @@ impl FromStr for InterfaceName {
     }
 }
 
-/// Formats the value in nft's syntax: in quotes, with escapes for characters that the kernel allows but nft
-/// has no syntax for.
+/// Formats the value in nft's syntax: in quotes, with each byte as it is. What the kernel allows, but nft has no
+/// syntax for, is marked as unknown, so that it is not loaded as the name of another interface.
 impl fmt::Display for InterfaceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_quoted(f, &self.0)
+        if self.is_printable() { write!(f, "\"{}\"", self.0) } else { write_unknown(f, &self.0) }
     }
 }
 

@@ -200,6 +200,13 @@ fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_str("\"")
 }
 
+/// Writes text for which nft has no syntax, so that no reader takes it for another text: a word before quotes is an
+/// error of syntax wherever quotes may be.
+fn write_unknown(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("unknown ")?;
+    write_quoted(f, text)
+}
+
 /// Returns whether a character would end a quoted name or the line.
 pub(crate) fn is_escaped(c: char) -> bool {
     c == '"' || c.is_control()
@@ -250,7 +257,10 @@ mod tests {
         assert_eq!(Name::from_kernel("a\n\" }").to_string(), "\"a\\n\\u{22} }\"");
         assert_eq!(Name::from_kernel("a\" }").quoted().to_string(), "\"a\\u{22} }\"");
         assert_eq!(Name::from_kernel("drop").quoted().to_string(), "\"drop\"");
-        assert_eq!(InterfaceName::from_kernel("x\"drop#\u{1b}").to_string(), "\"x\\u{22}drop#\\u{1b}\"");
+        assert_eq!(
+            InterfaceName::from_kernel("x\"drop#\u{1b}").to_string(),
+            "unknown \"x\\u{22}drop#\\u{1b}\""
+        );
         assert_eq!(InterfaceName::from_kernel("veth\\*").to_string(), "\"veth\\*\"");
     }
 }

@@ -45,7 +45,7 @@ pub(crate) fn set_of(table: &TableId, from_kernel: &read::Set) -> Set {
     let merge = read::UserData::new(&from_kernel.user_data).find(MERGE_ELEMENTS);
     set.auto_merge = merge.is_some_and(|value| value.iter().any(|byte| *byte != 0));
     set.statements = from_kernel.expressions.iter().filter_map(state_of).collect();
-    set.comment = from_kernel.comment().map(|text| Comment::lossy(&text));
+    set.comment = from_kernel.comment().map(|text| Comment::from_kernel(&text));
     set
 }
 
@@ -291,7 +291,7 @@ fn element_of(set: &Set, parts: &[Part], from_kernel: &read::Element) -> Option<
     if let Some(expiration) = from_kernel.details().expiration {
         element = element.expires(Duration::from_millis(expiration));
     }
-    if let Some(comment) = from_kernel.comment().map(|text| Comment::lossy(&text)) {
+    if let Some(comment) = from_kernel.comment().map(|text| Comment::from_kernel(&text)) {
         element = element.comment(comment);
     }
     for statement in from_kernel.details().expressions.iter().filter_map(state_of) {

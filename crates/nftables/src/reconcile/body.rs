@@ -41,7 +41,7 @@ impl Bodies<'_> {
         rule: &read::Rule,
         out: &mut Bytes,
     ) -> Result<(), TooLong> {
-        write_comment(rule.comment().map(|text| Comment::lossy(&text)).as_ref(), out);
+        write_comment(rule.comment().map(|text| Comment::from_kernel(&text)).as_ref(), out);
         for expr in &rule.expressions {
             let mut expr = expr.clone();
             match &mut expr {
@@ -215,7 +215,7 @@ impl Bodies<'_> {
                 (None, Some(object)) => one.extend_from_slice(object.as_bytes()),
                 (None, None) => {}
             }
-            write_comment(element.comment().map(|text| Comment::lossy(&text)).as_ref(), &mut one);
+            write_comment(element.comment().map(|text| Comment::from_kernel(&text)).as_ref(), &mut one);
             element
                 .details()
                 .expressions

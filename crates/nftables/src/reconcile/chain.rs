@@ -32,7 +32,7 @@ impl Action {
 
 /// Compares a chain with the existing one.
 pub(super) fn compare(wanted: &Chain, kernel: &read::Chain) -> Action {
-    let comment = kernel.comment().map(|text| Comment::lossy(&text));
+    let comment = kernel.comment().map(|text| Comment::from_kernel(&text));
     let (base, hook) = match (&wanted.base, &kernel.hook) {
         (None, None) if wanted.comment == comment => return Action::Same,
         (None, None) => return Action::Replaced(Reason::Comment),

@@ -196,7 +196,7 @@ impl<'k> Context<'_, 'k> {
     fn is_same_comment(&self, wanted: &Element, kernel: &read::Element) -> bool {
         match (wanted.get_comment(), kernel.comment()) {
             (None, None) => true,
-            (Some(wanted), Some(kernel)) => *wanted == Comment::lossy(&kernel),
+            (Some(wanted), Some(kernel)) => *wanted == Comment::from_kernel(&kernel),
             _ => false,
         }
     }

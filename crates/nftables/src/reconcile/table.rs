@@ -65,7 +65,7 @@ enum Action {
 
 fn fate(wanted: &Table, kernel: &read::Table) -> Action {
     let differ = wanted.flags ^ kernel.flags;
-    if wanted.comment != kernel.comment().map(|text| Comment::lossy(&text)) {
+    if wanted.comment != kernel.comment().map(|text| Comment::from_kernel(&text)) {
         return Action::Replaced(Reason::Comment);
     }
     // The kernel does not change the flags of a table with an owner.

@@ -518,7 +518,7 @@ impl Change<'_> {
                     let Some(rule) = rule.filter(|rule| !has_set(rule)) else { continue };
                     let mut exprs = rule.expressions.clone();
                     if zero_counters(&mut exprs) {
-                        let comment = rule.comment().and_then(|comment| Comment::new(&comment).ok());
+                        let comment = rule.comment().map(|comment| Comment::from_kernel(&comment));
                         *entry = NewRule { exprs, comment, jump: old.jump.clone(), line }.into();
                     }
                 }

@@ -1,10 +1,10 @@
 //! Raises masks and shifts, and the bit fields that they extract.
 
-use crate::compile::raise::constant::{in_bits, ones, value};
+use crate::compile::raise::constant::{in_bits, ones, said, value};
 use crate::compile::raise::{Content, Raise};
-use crate::datatype::Order;
+use crate::datatype::{DataType, Order};
 use crate::expr::{self, BitwiseOp, PayloadBase, Register};
-use crate::key::integer;
+use crate::key::{Part, integer};
 use crate::tree::expression::*;
 use crate::tree::exthdr::Exthdr;
 use crate::tree::{Payload, Value};
@@ -200,7 +200,11 @@ impl Raise<'_> {
             // A load of more bytes than the field has waits for the mask that extracts the field.
             return (*moved || is_whole(expression, *bytes)).then(|| expression.clone());
         };
-        if xor.iter().all(|byte| *byte == 0)
+        let all = mask.iter().all(|byte| *byte == 0xff);
+        let none = xor.iter().all(|byte| *byte == 0);
+        // A mask of all bits extracts nothing: it is an operation, as which it is listed.
+        if none
+            && !all
             && !moved
             && let Some(field) = self.bit_field(expression, *place, *bytes, mask)
         {
@@ -211,6 +215,10 @@ impl Raise<'_> {
         {
             return None;
         }
+        // A mask of all the bytes of which the field is a part is none of the field.
+        if all && !is_whole(expression, *bytes) {
+            return None;
+        }
         let part = expression.part()?;
         // A header field that is used as a number in host byte order: so are the operands.
         let host = part.order() == Order::Network && (*byte_swapped || *bytes == 1 && mask.len() > 1);
@@ -218,19 +226,23 @@ impl Raise<'_> {
             true => Value::Number(integer(Order::Host, bytes)),
             false => value(part, bytes),
         };
-        let all = mask.iter().all(|byte| *byte == 0xff);
-        let none = xor.iter().all(|byte| *byte == 0);
         let or = mask.iter().zip(xor).all(|(m, x)| m & x == 0);
         let combined: Vec<u8> = mask.iter().zip(xor).map(|(m, x)| m | x).collect();
         let expression = expression.clone();
         Some(match (all, none) {
-            (true, true) => expression,
-            (true, false) => expression.xor(number(xor)),
-            (false, true) => expression.and(number(mask)),
+            // A mask of all bits is more than many types can say: hours, or fields of fewer bits than their bytes.
+            (true, true) if has_bits(part) => expression.or(number(xor)),
+            (true, false) => expression.xor(said(part, number(xor))?),
+            (true, true) => return None,
+            (false, true) => expression.and(said(part, number(mask))?),
             // Bits that the mask clears and the xor toggles are set.
-            (false, false) if or && combined.iter().all(|byte| *byte == 0xff) => expression.or(number(xor)),
-            (false, false) if or => expression.and(number(&combined)).or(number(xor)),
-            (false, false) => expression.and(number(mask)).xor(number(xor)),
+            (false, false) if or && combined.iter().all(|byte| *byte == 0xff) => {
+                expression.or(said(part, number(xor))?)
+            }
+            (false, false) if or => {
+                expression.and(said(part, number(&combined))?).or(said(part, number(xor))?)
+            }
+            (false, false) => expression.and(said(part, number(mask))?).xor(said(part, number(xor))?),
         })
     }
 
@@ -264,6 +276,12 @@ impl Raise<'_> {
             _ => None,
         }
     }
+}
+
+/// Returns whether the language says what is done to no bits of a value of this type: text has none, and the label 0
+/// is a bit.
+fn has_bits(part: Part) -> bool {
+    !matches!(part.data_type(), DataType::IFNAME | DataType::STRING | DataType::CT_LABEL)
 }
 
 /// Returns the mask and the xor of as many bytes as the register's value has. Of a shorter mask the kernel takes

@@ -1,7 +1,5 @@
 //! Raises bytes to constants.
 
-use sluicegate_netlink::text::decode;
-
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer};
 use crate::name::InterfaceName;
@@ -15,17 +13,6 @@ pub(super) fn constant(part: Part, bytes: &[u8]) -> Expression {
 
 pub(super) fn value(part: Part, bytes: &[u8]) -> Value {
     let of = part.data_type();
-    let text = |bytes: &[u8]| {
-        let end = bytes.iter().position(|byte| *byte == 0);
-        let text = decode(bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default()).into_owned();
-        InterfaceName::from_kernel(&match text.strip_suffix('*') {
-            // A name without a NUL at its end stands for all names with this prefix.
-            _ if end.is_none() && bytes.len() < 16 => text + "*",
-            // A `*` that is part of the name is escaped.
-            Some(stem) => format!("{stem}\\*"),
-            None => text,
-        })
-    };
     match (of, bytes.len()) {
         (DataType::IPV4_ADDR, 4) => {
             <[u8; 4]>::try_from(bytes).map_or(Value::Bytes(bytes.into()), |b| Value::Address(b.into()))
@@ -35,12 +22,23 @@ pub(super) fn value(part: Part, bytes: &[u8]) -> Value {
         }
         (DataType::ETHER_ADDR | DataType::LL_ADDR, 6) => <[u8; 6]>::try_from(bytes)
             .map_or(Value::Bytes(bytes.into()), |b| Value::Ether(crate::EtherAddr(b))),
-        (DataType::IFNAME, _) => Value::Interface(text(bytes)),
-        (DataType::STRING, _) => Value::Text(text(bytes)),
+        (DataType::IFNAME, _) => Value::Interface(InterfaceName::from_bytes(bytes)),
+        (DataType::STRING, _) => Value::Text(InterfaceName::from_bytes(bytes)),
         // Numbers of up to eight bytes are listed as numbers, longer ones as bytes.
         (_, 0..=8) => Value::Number(integer(part.order(), bytes)),
         _ => Value::Bytes(bytes.into()),
     }
+}
+
+/// Returns the value if the words for it are its own: of the times of a day and of dates the language has no others
+/// than whole seconds, of text no bits.
+pub(super) fn said(part: Part, value: Value) -> Option<Value> {
+    let is_said = match (part.data_type(), &value) {
+        (DataType::HOUR, Value::Number(seconds)) => *seconds < 24 * 60 * 60,
+        (DataType::DATE, Value::Number(nanoseconds)) => nanoseconds.is_multiple_of(1_000_000_000),
+        _ => true,
+    };
+    is_said.then_some(value)
 }
 
 /// Returns a value as a range: nft lists a single address as a prefix of full length.

@@ -1,6 +1,6 @@
 //! Raises comparisons to matches.
 
-use crate::compile::raise::constant::{constant, in_bits, leading_ones, ones, swap_bytes, value};
+use crate::compile::raise::constant::{constant, in_bits, leading_ones, ones, said, swap_bytes, value};
 use crate::compile::raise::{Content, Raise};
 use crate::datatype::{DataType, Order};
 use crate::expr::{self, CmpOp, CtKey, PayloadBase, RangeOp};
@@ -26,6 +26,10 @@ impl Raise<'_> {
         let Content::Loaded { expression, bytes, mask, place, moved, byte_swapped } = &content else {
             return self.compare_inside(&content, c.op, data);
         };
+        // A constant of more bytes than were loaded is none of the field's values. (nft 1.0.6 makes such for shifts.)
+        if usize::try_from(*bytes).is_ok_and(|bytes| data.len() > bytes) {
+            return None;
+        }
         // nft byte-swaps a whole value only for `<` and `>`; its language cannot express an equality of
         // swapped bytes.
         if matches!(c.op, CmpOp::EQ | CmpOp::NEQ) && *byte_swapped && !moved {
@@ -76,6 +80,11 @@ impl Raise<'_> {
         }
         let left = self.whole(&content)?;
         let part = left.part()?;
+        let is_text = matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
+        // `x\*` is a name that ends with `*`, not all names that start with `x\`.
+        if is_text && data.len() < part.bytes() && data.last() == Some(&b'\\') {
+            return None;
+        }
         // Bits behind the compared bytes that are cleared, too, are equal to zeros.
         let data = match mask {
             Some((mask, xor)) if [mask, xor].iter().all(|of| is_zero(of.get(data.len()..))) => {
@@ -90,12 +99,13 @@ impl Raise<'_> {
             return self.emit_match(Match { left, op, right: prefix });
         }
         // A comparison of the leading bytes of other types has no syntax.
-        if data.len() < part.bytes() && !matches!(part.data_type(), DataType::IFNAME | DataType::STRING) {
+        if data.len() < part.bytes() && !is_text {
             return None;
         }
         let ordered = matches!(op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
         // Numbers are in network byte order for `<` and `>`.
-        let right = constant(part, &if ordered { swap_bytes(part, data) } else { data.to_vec() });
+        let right = said(part, value(part, &if ordered { swap_bytes(part, data) } else { data.to_vec() }))?;
+        let right = Expression::Value(right);
         // The bits of a field are compared where they are, but for `FIELD ^ CONSTANT == CONSTANT`.
         if *moved && mask.is_none() && matches!(op, MatchOp::In | MatchOp::Neq) && is_field(&left) {
             let op = if op == MatchOp::In { MatchOp::Eq } else { op };
@@ -150,11 +160,13 @@ impl Raise<'_> {
             let op = if op == MatchOp::Neq { MatchOp::In } else { MatchOp::None };
             return Some(Match { left, op, right: value(part, mask).into() });
         }
-        // A mask of leading ones is a prefix, unless the constant has bits outside of it: that never matches,
-        // and is listed as it is. The prefix of a field is of its own bits, which may be fewer than its bytes.
+        // A mask of leading ones is a prefix, unless it is of all bits, which nft does not send for a prefix, or the
+        // constant has bits outside of it: that never matches, and is listed as it is. The prefix of a field is of
+        // its own bits, which may be fewer than its bytes.
         if matches!(op, MatchOp::In | MatchOp::Neq)
             && left.bits().is_none_or(|bits| bits.is_multiple_of(8))
             && let Some(length) = leading_ones(part, mask)
+            && mask.iter().any(|byte| *byte != 0xff)
             && data.iter().zip(mask).all(|(data, mask)| data & !mask == 0)
         {
             let right = Expression::prefix(value(part, data), length);
@@ -163,8 +175,8 @@ impl Raise<'_> {
         // Without an operator nft would read the bits as any of them.
         let op = if op == MatchOp::In { MatchOp::Eq } else { op };
         let ordered = matches!(op, MatchOp::Lt | MatchOp::Gt | MatchOp::Lte | MatchOp::Gte);
-        let right = constant(part, &if ordered { swap_bytes(part, data) } else { data.to_vec() });
-        Some(Match { left: whole, op, right })
+        let right = said(part, value(part, &if ordered { swap_bytes(part, data) } else { data.to_vec() }))?;
+        Some(Match { left: whole, op, right: right.into() })
     }
 
     /// Raises a comparison of masked bits at the start of an address, or of other bytes of a header. The rest
@@ -225,7 +237,10 @@ impl Raise<'_> {
             Content::Loaded { mask: Some((mask, _)), .. } if !matches!(left, Expression::Binary(_)) => {
                 (bit_field(mask, from)?, bit_field(mask, to)?)
             }
-            _ => (value(part, &swap_bytes(part, from)), value(part, &swap_bytes(part, to))),
+            _ => {
+                let bound = |bytes: &[u8]| said(part, value(part, &swap_bytes(part, bytes)));
+                (bound(from)?, bound(to)?)
+            }
         };
         self.drop_implied_by(&left);
         let right = Expression::Range(Box::new(bounds));

@@ -166,7 +166,10 @@ impl Raise<'_> {
         let level = l.level.filter(|level| *level != WARN || l.group.is_some());
         self.emit(Log {
             // Another program may send a prefix that no text of nft has.
-            prefix: l.prefix.as_deref().map(Comment::new).transpose().ok()?,
+            prefix: match l.prefix.as_deref().map(Comment::from_kernel) {
+                Some(prefix) if !prefix.is_printable() => return None,
+                prefix => prefix,
+            },
             level: level.and_then(|level| u8::try_from(level).ok()),
             flags: l.flags.unwrap_or_default(),
             group: l.group,

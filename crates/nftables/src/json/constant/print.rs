@@ -103,11 +103,7 @@ fn bytes_of(part: Part, bytes: &[u8], context: Context<'_>) -> Value {
             Ok(bytes) => EtherAddr(bytes).to_string().into(),
             Err(_) => hexadecimal(bytes),
         },
-        DataType::IFNAME | DataType::STRING => {
-            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-            let text = decode(bytes.get(..end).unwrap_or_default());
-            InterfaceName::from_kernel(&text).as_str().into()
-        }
+        DataType::IFNAME | DataType::STRING => InterfaceName::from_bytes(bytes).as_str().into(),
         DataType::CT_LABEL => labels(bytes, context.bits),
         _ if bytes.len() > 8 => hexadecimal(&in_network_order(part, bytes)),
         _ => number_of(part, integer(part.order(), bytes), context),

@@ -54,8 +54,8 @@ pub(in crate::json) fn own_name(of: &Node<'_>) -> Parsed<Name> {
 /// A comment, if there is one.
 pub(in crate::json) fn comment(of: &Node<'_>) -> Parsed<Option<Comment>> {
     let Some(node) = of.given("comment") else { return Ok(None) };
-    let comment = Comment::new(node.text("a comment")?);
-    comment.map(Some).map_err(|error| node.wrong(&format!("a comment that nft can print ({})", error.reason)))
+    let comment = Comment::from_script(node.text("a comment")?);
+    comment.map(Some).map_err(|error| node.wrong(&format!("a comment ({})", error.reason)))
 }
 
 /// The flags of the member `flags`: a word, or a list of them.

@@ -14,6 +14,7 @@ use crate::json::object::{comment, flags, name, seconds};
 use crate::json::scope::Within;
 use crate::json::statement::nat;
 use crate::key::Part;
+use crate::name::Comment;
 use crate::object::{Rule, Set, SetData, SetId, SetType};
 use crate::text::parse::constant::Typed;
 use crate::tree::{BYTE_UNITS, *};
@@ -325,9 +326,10 @@ fn log(of: &Node<'_>) -> Parsed<Log> {
     let number = |name| of.given(name);
     Ok(Log {
         prefix: match of.given("prefix") {
-            Some(node) => Some(node.text("a text")?.parse().map_err(|error: crate::NameError| {
-                node.wrong(&format!("a prefix that nft can print ({})", error.reason))
-            })?),
+            Some(node) => {
+                let prefix = Comment::from_script(node.text("a text")?);
+                Some(prefix.map_err(|error| node.wrong(&format!("a prefix ({})", error.reason)))?)
+            }
             None => None,
         },
         level,

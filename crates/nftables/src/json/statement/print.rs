@@ -8,6 +8,7 @@ use crate::json::expression::{self, any_of, element, expression, mapping, nft_ke
 use crate::json::style::Style;
 use crate::json::{Value, flags, object, single};
 use crate::key::Part;
+use crate::listing::indented;
 use crate::text::print::{TypedUpdate, prefix_of};
 use crate::tree::*;
 use crate::wording::{Words, millis};
@@ -35,9 +36,7 @@ pub(in crate::json) fn typed(
 ) -> Value {
     match of {
         // nft lists these as text.
-        Statement::Bound(_) if !with.is_script() => {
-            format!("{:#}", of.worded(with.with)).replace('\n', "\n\t\t").into()
-        }
+        Statement::Bound(_) if !with.is_script() => indented(&format!("{:#}", of.worded(with.with))).into(),
         Statement::Set(update) if !with.is_script() && update.value.is_some() => {
             let [keys, values] = set(update);
             TypedUpdate(update, [&keys, &values]).worded(with.with).to_string().into()

@@ -125,7 +125,9 @@ pub(crate) fn wildcard(part: Part, low: &[u8], high: &[u8]) -> Option<String> {
         |bytes: &[u8], byte: u8| bytes.get(length..).is_some_and(|rest| rest.iter().all(|b| *b == byte));
     let whole =
         part.data_type() == DataType::IFNAME && length < low.len() && rest(low, 0) && rest(high, 0xff);
-    whole.then(|| decode(low.get(..length).unwrap_or_default()).into_owned())
+    let stem = whole.then(|| decode(low.get(..length).unwrap_or_default()).into_owned());
+    // `x\*` is a name that ends with `*`.
+    stem.filter(|stem| !stem.ends_with('\\'))
 }
 
 /// Returns the number of leading bits that agree, if all others are 0 in `low` and 1 in `high`; only for

@@ -229,12 +229,11 @@ pub(crate) fn untyped(text: &str) -> Option<Value> {
 }
 
 fn string(text: &str, of: Typed) -> Result<Value, Wrong> {
-    let length = text.strip_suffix("\\*").map_or(byte_len(text), |stem| byte_len(stem) + 1);
-    let plain = !text.is_empty() && length <= 15 && !text.contains(|c: char| c == '"' || c.is_control());
-    if !plain || text == "*" {
+    let name = InterfaceName::from_script(text);
+    let length = byte_len(&name.literal());
+    if text.is_empty() || text == "*" || length > 15 || text.contains('\0') {
         return Err(of.wrong(None));
     }
-    let name = InterfaceName::from_kernel(text);
     Ok(if of.data_type() == DataType::IFNAME { Value::Interface(name) } else { Value::Text(name) })
 }
 

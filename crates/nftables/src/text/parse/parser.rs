@@ -387,7 +387,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     pub(crate) fn comment(&mut self) -> Parsed<Comment> {
         let span = self.token.span;
         let text = self.quotable("a comment")?;
-        Comment::new(text).map_err(|error| wrong_name(span, "a comment", &error))
+        Comment::from_script(text).map_err(|error| wrong_name(span, "a comment", &error))
     }
 
     /// Goes one level deeper into what may contain itself.

@@ -305,7 +305,7 @@ impl Parser<'_, '_> {
                 format!("expected a prefix of at most {MAX_PREFIX} bytes, found {length}"),
             ));
         }
-        Comment::new(&prefix).map_err(|error| wrong_name(span, "a prefix", &error))
+        Comment::from_script(&prefix).map_err(|error| wrong_name(span, "a prefix", &error))
     }
 
     fn log_flags(&mut self) -> Parsed<LogFlags> {
