@@ -200,7 +200,9 @@ impl Raise<'_> {
             // A load of more bytes than the field has waits for the mask that extracts the field.
             return (*moved || is_whole(expression, *bytes)).then(|| expression.clone());
         };
-        let all = mask.iter().all(|byte| *byte == 0xff);
+        // Of the flags of TCP, all of which many rules look at, it is left out, as by nft: a byte has no order.
+        let is_flags = expression.part().is_some_and(|part| part.data_type() == DataType::TCP_FLAG);
+        let all = !is_flags && mask.iter().all(|byte| *byte == 0xff);
         let none = xor.iter().all(|byte| *byte == 0);
         // A mask of all bits extracts nothing: it is an operation, as which it is listed.
         if none

@@ -117,7 +117,6 @@ fn a_mask_of_all_bits_is_listed_as_what_it_is() {
         ("inet", "meta l4proto", 8, "6"),
         ("inet", "tcp dport", 16, "80"),
         ("inet", "tcp sequence", 32, "1"),
-        ("inet", "tcp flags", 8, "1"),
         ("inet", "@th,0,16", 16, "1"),
         ("inet", "tcp option maxseg size", 16, "1"),
         ("bridge", "ether type", 16, "2048"),
