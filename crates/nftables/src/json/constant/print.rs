@@ -4,8 +4,6 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use sluicegate_netlink::text::decode;
-
 use crate::datatype::{DataType, Order};
 use crate::json::style::Style;
 use crate::json::{Value, single};
