@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-pub use conntrack::Conntrack;
+pub use conntrack::{Conntrack, NotSet, Set};
 
 use crate::Mode;
 

@@ -9,7 +9,9 @@ use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::{Config, Gate};
 use sluicegate_proxier::doctor::localnet_is_guarded;
 use sluicegate_proxier::run::Heartbeat;
-use sluicegate_proxier::serve::{BindAddress, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings};
+use sluicegate_proxier::serve::{
+    BindAddress, BindAddressError, HEALTHZ_PORT, METRICS_PORT, Serving, ServingSettings,
+};
 use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 use sluicegate_services::{Cluster, Family};
 
@@ -76,7 +78,7 @@ impl ServeArgs {
             // In kube-proxy's files an empty field means the default address. Only on the command line it
             // means no server.
             if let Some(text) = text.as_deref().filter(|text| !text.is_empty() && !is_given(flag)) {
-                *place = text.parse().map_err(|reason: String| Error::flag(field, reason))?;
+                *place = text.parse().map_err(|reason: BindAddressError| Error::flag(field, reason))?;
             }
         }
         for (port, place) in [

@@ -223,7 +223,7 @@ impl Status {
 
 /// Reads an interval of looks: each costs the daemon what a page with all endpoints costs.
 fn interval(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
+    match parse_duration(text).map_err(|error| error.to_string())? {
         interval if interval >= SHORTEST => Ok(interval),
         _ => Err(format!("expected at least {}, found {text}", format_duration(SHORTEST))),
     }

@@ -30,17 +30,20 @@ impl DetectLocalMode {
 }
 
 impl FromStr for DetectLocalMode {
-    type Err = String;
+    type Err = DetectLocalModeError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, DetectLocalModeError> {
         match text {
             "ClusterCIDR" => Ok(Self::ClusterCidr),
             "NodeCIDR" => Ok(Self::NodeCidr),
             "BridgeInterface" => Ok(Self::BridgeInterface),
             "InterfaceNamePrefix" => Ok(Self::InterfaceNamePrefix),
-            _ => Err(format!(
-                "expected ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix, found {text:?}"
-            )),
+            _ => Err(DetectLocalModeError(text.to_owned())),
         }
     }
 }
+
+/// The text that is not the name of a way to detect local traffic.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected ClusterCIDR, NodeCIDR, BridgeInterface or InterfaceNamePrefix, found {0:?}")]
+pub struct DetectLocalModeError(String);

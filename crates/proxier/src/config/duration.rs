@@ -6,21 +6,21 @@ use std::time::Duration;
 /// Parses a duration that is not negative.
 ///
 /// # Errors
-/// A message that says what was expected and what was found.
+/// [`DurationError`] for anything else.
 ///
 /// ```
 /// use std::time::Duration;
 /// use sluicegate_proxier::config::parse_duration;
 ///
 /// assert_eq!(parse_duration("1m30.5s"), Ok(Duration::from_millis(90_500)));
-/// let error = "expected a duration with units (30s, 1m30s, 100ms), found \"30\"";
-/// assert_eq!(parse_duration("30"), Err(error.to_owned()));
+/// let error = parse_duration("30").unwrap_err();
+/// assert_eq!(error.to_string(), "expected a duration with units (30s, 1m30s, 100ms), found \"30\"");
 /// ```
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let wrong = || format!("expected a duration (30s, 1m30s, 100ms), found {text:?}");
+    let wrong = || DurationError::Invalid(text.to_owned());
     let (mut rest, mut total) = (text, Duration::ZERO);
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -35,7 +35,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
             "" if !number.is_empty() => {
-                return Err(format!("expected a duration with units (30s, 1m30s, 100ms), found {text:?}"));
+                return Err(DurationError::WithoutUnit(text.to_owned()));
             }
             _ => return Err(wrong()),
         };
@@ -44,6 +44,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         rest = tail;
     }
     if text.is_empty() { Err(wrong()) } else { Ok(total) }
+}
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DurationError {
+    /// A number has no unit.
+    #[error("expected a duration with units (30s, 1m30s, 100ms), found {0:?}")]
+    WithoutUnit(
+        /// The text.
+        String,
+    ),
+    /// It is not made of numbers and units, or is too long to count in.
+    #[error("expected a duration (30s, 1m30s, 100ms), found {0:?}")]
+    Invalid(
+        /// The text.
+        String,
+    ),
 }
 
 /// Formats a duration as Go does: with hours and minutes from a minute on, below a second in the unit that

@@ -1,6 +1,7 @@
 //! The fields of `KubeProxyConfiguration` v1alpha1 (Kubernetes 1.36): which are read, and which are ignored.
 
-use std::fmt::Display;
+use std::error::Error;
+use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sluicegate_services::{NodePortAddresses, parse_cidr, parse_ip};
 
-use super::{Config, Note, Rules, no_effect, parse_duration};
+use super::{Config, DurationError, Note, Rules, no_effect, parse_duration};
 use crate::yaml::{Node, Value};
 
 /// Reads the fields of a document.
@@ -42,7 +43,7 @@ impl Reader {
                 match &value.value {
                     Value::Mapping(entries) => self.mapping(&field, entries),
                     Value::Null => {}
-                    _ => self.problem(value, &field, format!("expected an object, found {}", found(value))),
+                    _ => self.problem(value, &field, Wrong::unless(Expected::Object, value).to_string()),
                 }
             } else if field == "featureGates" {
                 self.gates(value);
@@ -56,7 +57,7 @@ impl Reader {
                         let text = "kube-proxy has no such field; it is ignored".to_owned();
                         self.config.doubtful.push(note(key, &field, text));
                     }
-                    Problem::Wrong(text) => self.problem(value, &field, text),
+                    Problem::Wrong(wrong) => self.problem(value, &field, wrong.to_string()),
                 }
             }
         }
@@ -125,8 +126,8 @@ impl Reader {
             Value::Mapping(entries) => entries,
             Value::Null => return,
             _ => {
-                let text = format!("expected names with true or false, found {}", found(gates));
-                return self.problem(gates, "featureGates", text);
+                let wrong = Wrong::unless(Expected::Gates, gates);
+                return self.problem(gates, "featureGates", wrong.to_string());
             }
         };
         for (key, value) in entries.iter() {
@@ -137,7 +138,10 @@ impl Reader {
                         Err(error) => self.problem(key, "featureGates", error.to_string()),
                     }
                 }
-                _ => self.problem(value, "featureGates", "expected names with true or false".to_owned()),
+                _ => {
+                    let wrong = Wrong::unless(Expected::Gates, value);
+                    self.problem(value, "featureGates", wrong.to_string());
+                }
             }
         }
     }
@@ -168,10 +172,66 @@ impl Reader {
 
 enum Problem {
     Unknown,
-    Wrong(String),
+    Wrong(Wrong),
 }
 
-fn set<T>(place: &mut Option<T>, value: Result<Option<T>, String>) -> Result<(), Problem> {
+/// Why a field cannot have its value.
+#[derive(Debug, thiserror::Error)]
+enum Wrong {
+    #[error("expected {expected}, found {found}")]
+    Unexpected { expected: Expected, found: String },
+    #[error(transparent)]
+    Duration(#[from] DurationError),
+    /// It is a text that its type does not take; the reason says what was found.
+    #[error("{0}")]
+    Refused(Box<dyn Error>),
+    /// The same, with a reason that does not.
+    #[error("{text:?}: {reason}")]
+    RefusedText { text: String, reason: Box<dyn Error> },
+}
+
+/// What a field may have.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    Text,
+    Truth,
+    /// From the first to the last.
+    Number(i32, i32),
+    Duration,
+    Address,
+    Cidr,
+    List,
+    Object,
+    Gates,
+}
+
+impl Wrong {
+    fn unless(expected: Expected, node: &Node<'_>) -> Self {
+        Self::Unexpected { expected, found: found(node) }
+    }
+
+    fn text(expected: Expected, text: &str) -> Self {
+        Self::Unexpected { expected, found: format!("{text:?}") }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("a string"),
+            Self::Truth => f.write_str("true or false"),
+            Self::Number(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::Duration => f.write_str("a duration with its unit (30s, 1m30s, 100ms)"),
+            Self::Address => f.write_str("an IP address"),
+            Self::Cidr => f.write_str("a CIDR (10.244.0.0/16)"),
+            Self::List => f.write_str("a list of strings"),
+            Self::Object => f.write_str("an object"),
+            Self::Gates => f.write_str("names with true or false"),
+        }
+    }
+}
+
+fn set<T>(place: &mut Option<T>, value: Result<Option<T>, Wrong>) -> Result<(), Problem> {
     *place = value.map_err(Problem::Wrong)?;
     Ok(())
 }
@@ -191,35 +251,28 @@ fn has_value(node: &Node<'_>) -> bool {
     }
 }
 
-fn text(node: &Node<'_>) -> Result<Option<String>, String> {
+fn text(node: &Node<'_>) -> Result<Option<String>, Wrong> {
     match &node.value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone().into_owned()).filter(|text| !text.is_empty())),
-        _ => Err(format!("expected a string, found {}", found(node))),
+        _ => Err(Wrong::unless(Expected::Text, node)),
     }
 }
 
-fn boolean(node: &Node<'_>) -> Result<Option<bool>, String> {
+fn boolean(node: &Node<'_>) -> Result<Option<bool>, Wrong> {
     match node.value {
         Value::Null => Ok(None),
         Value::Bool(value) => Ok(Some(value)),
-        _ => Err(format!("expected true or false, found {}", found(node))),
+        _ => Err(Wrong::unless(Expected::Truth, node)),
     }
 }
 
-fn integer(node: &Node<'_>, most: u8) -> Result<Option<u8>, String> {
-    match node.value {
-        Value::Null => Ok(None),
-        Value::Integer(number) => match u8::try_from(number) {
-            Ok(number) if number <= most => Ok(Some(number)),
-            _ => Err(format!("expected a number from 0 to {most}, found {number}")),
-        },
-        _ => Err(format!("expected a number from 0 to {most}, found {}", found(node))),
-    }
+fn integer(node: &Node<'_>, most: u8) -> Result<Option<u8>, Wrong> {
+    number(node, 0, most.into())
 }
 
-fn number<T: TryFrom<i64>>(node: &Node<'_>, least: i32, most: i32) -> Result<Option<T>, String> {
-    let wrong = || format!("expected a number from {least} to {most}, found {}", found(node));
+fn number<T: TryFrom<i64>>(node: &Node<'_>, least: i32, most: i32) -> Result<Option<T>, Wrong> {
+    let wrong = || Wrong::unless(Expected::Number(least, most), node);
     match node.value {
         Value::Null => Ok(None),
         Value::Integer(number) if (least.into()..=most.into()).contains(&number) => {
@@ -229,64 +282,66 @@ fn number<T: TryFrom<i64>>(node: &Node<'_>, least: i32, most: i32) -> Result<Opt
     }
 }
 
-fn parsed<T: FromStr<Err: Display>>(node: &Node<'_>) -> Result<Option<T>, String> {
-    text(node)?.map(|text| text.parse().map_err(|error: T::Err| format!("{text:?}: {error}"))).transpose()
+fn parsed<T: FromStr<Err: Error + 'static>>(node: &Node<'_>) -> Result<Option<T>, Wrong> {
+    let read = |text: String| {
+        text.parse().map_err(|reason: T::Err| Wrong::RefusedText { text, reason: Box::new(reason) })
+    };
+    text(node)?.map(read).transpose()
 }
 
-fn any_duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
+fn any_duration(node: &Node<'_>) -> Result<Option<Duration>, Wrong> {
     match node.value {
-        Value::Integer(_) | Value::Float(_) => {
-            Err(format!("expected a duration with its unit (30s, 1m30s, 100ms), found {}", found(node)))
-        }
-        _ => text(node)?.map(|text| parse_duration(&text)).transpose(),
+        Value::Integer(_) | Value::Float(_) => Err(Wrong::unless(Expected::Duration, node)),
+        _ => Ok(text(node)?.map(|text| parse_duration(&text)).transpose()?),
     }
 }
 
-fn duration(node: &Node<'_>) -> Result<Option<Duration>, String> {
+fn duration(node: &Node<'_>) -> Result<Option<Duration>, Wrong> {
     Ok(any_duration(node)?.filter(|duration| !duration.is_zero()))
 }
 
-fn address(node: &Node<'_>) -> Result<Option<IpAddr>, String> {
-    let read =
-        |text: String| parse_ip(&text).ok_or_else(|| format!("expected an IP address, found {text:?}"));
+fn address(node: &Node<'_>) -> Result<Option<IpAddr>, Wrong> {
+    let read = |text: String| parse_ip(&text).ok_or_else(|| Wrong::text(Expected::Address, &text));
     text(node)?.map(read).transpose()
 }
 
 /// Reads a value whose error names what was found.
-fn word<T: FromStr<Err: ToString>>(node: &Node<'_>) -> Result<Option<T>, String> {
-    text(node)?.map(|text| text.parse().map_err(|error: T::Err| error.to_string())).transpose()
+fn word<T: FromStr<Err: Error + 'static>>(node: &Node<'_>) -> Result<Option<T>, Wrong> {
+    text(node)?.map(|text| text.parse().map_err(refused::<T>)).transpose()
+}
+
+fn refused<T: FromStr<Err: Error + 'static>>(reason: T::Err) -> Wrong {
+    Wrong::Refused(Box::new(reason))
 }
 
 /// Reads CIDRs separated by commas.
-fn cidrs(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, String> {
+fn cidrs(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, Wrong> {
     text(node)?.map(|text| text.split(',').map(|part| cidr(part.trim())).collect()).transpose()
 }
 
-fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text).ok_or_else(|| format!("expected a CIDR (10.244.0.0/16), found {text:?}"))
+fn cidr(text: &str) -> Result<IpNet, Wrong> {
+    parse_cidr(text).ok_or_else(|| Wrong::text(Expected::Cidr, text))
 }
 
-fn list(node: &Node<'_>) -> Result<Option<Vec<String>>, String> {
+fn list(node: &Node<'_>) -> Result<Option<Vec<String>>, Wrong> {
     match &node.value {
         Value::Null => Ok(None),
         Value::Sequence(items) => {
             let items = items.iter().map(|item| Ok(text(item)?.unwrap_or_default()));
-            let items: Vec<String> = items.collect::<Result<_, String>>()?;
+            let items: Vec<String> = items.collect::<Result<_, Wrong>>()?;
             Ok(Some(items).filter(|items| !items.is_empty()))
         }
-        _ => Err(format!("expected a list of strings, found {}", found(node))),
+        _ => Err(Wrong::unless(Expected::List, node)),
     }
 }
 
-fn cidr_list(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, String> {
+fn cidr_list(node: &Node<'_>) -> Result<Option<Vec<IpNet>>, Wrong> {
     list(node)?.map(|items| items.iter().map(|item| cidr(item)).collect()).transpose()
 }
 
-fn node_ports(node: &Node<'_>) -> Result<Option<NodePortAddresses>, String> {
-    list(node)?
-        .map(|items| items.join(",").parse())
-        .transpose()
-        .map_err(|e: sluicegate_services::Error| e.to_string())
+fn node_ports(node: &Node<'_>) -> Result<Option<NodePortAddresses>, Wrong> {
+    let read = |items: Vec<String>| items.join(",").parse().map_err(refused::<NodePortAddresses>);
+    list(node)?.map(read).transpose()
 }
 
 /// Says what a value is, for messages.

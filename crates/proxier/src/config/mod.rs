@@ -27,8 +27,8 @@ use crate::Mode;
 use crate::sysctl::Conntrack;
 use crate::yaml::{self, Fault};
 
-pub use detect_local::DetectLocalMode;
-pub use duration::{format_duration, parse_duration};
+pub use detect_local::{DetectLocalMode, DetectLocalModeError};
+pub use duration::{DurationError, format_duration, parse_duration};
 pub use error::Error;
 pub use gates::{FeatureGates, Gate, GateError};
 pub use no_effect::why_no_effect;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
+use sluicegate_service_rules::Error;
 use sluicegate_service_rules::nftables::{Connections, Counting, connections};
 use sluicegate_services::{Cluster, Family, Frontend, ServicePort};
 
@@ -59,13 +60,14 @@ impl Counted {
     }
 
     /// Reads the kernel's counters, in the network namespace of the calling thread.
-    pub(super) fn read(&mut self, cluster: &Cluster) -> Result<(), String> {
+    pub(super) fn read(&mut self, cluster: &Cluster) -> Result<(), Error> {
         let mut socket = match self.socket.take() {
             Some(socket) => socket,
-            None => Socket::open(NetlinkFamily::NETFILTER, &Options::default()).map_err(|e| e.to_string())?,
+            None => Socket::open(NetlinkFamily::NETFILTER, &Options::default())
+                .map_err(|source| Error::Netlink { doing: "opening a netlink socket", source })?,
         };
         // After a failure another socket is opened, as answers may be left in this one.
-        let found = connections(&mut socket, &self.families, self.counting).map_err(|e| e.to_string())?;
+        let found = connections(&mut socket, &self.families, self.counting)?;
         self.socket = Some(socket);
         self.update(&found, cluster);
         Ok(())

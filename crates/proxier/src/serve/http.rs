@@ -67,9 +67,9 @@ impl BindAddress {
 }
 
 impl FromStr for BindAddress {
-    type Err = String;
+    type Err = BindAddressError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, BindAddressError> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(Self::NOWHERE);
@@ -80,13 +80,15 @@ impl FromStr for BindAddress {
         let ip = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
         match ip.parse() {
             Ok(ip) => Ok(Self(Some((ip, None)))),
-            Err(_) => {
-                Err("expected an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1)"
-                    .to_owned())
-            }
+            Err(_) => Err(BindAddressError),
         }
     }
 }
+
+/// A text that is not an address of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1)")]
+pub struct BindAddressError;
 
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ mod text_format;
 mod zpages;
 
 pub use health::{FamilyHealth, Health, ProxyHealth};
-pub use http::{BindAddress, Error};
+pub use http::{BindAddress, BindAddressError, Error};
 pub use localhost::LocalhostNodePorts;
 pub use metrics::Metrics;
 pub use service_health::{Check, ServiceHealth};

@@ -114,7 +114,8 @@ pub(super) fn page(
 ) -> String {
     let cluster = &world.cluster;
     let mut counted = counted.map(|counted| counted.lock().unwrap_or_else(PoisonError::into_inner));
-    let unknown = counted.as_mut().and_then(|counted| counted.read(cluster).err());
+    let unknown =
+        counted.as_mut().and_then(|counted| counted.read(cluster).err()).map(|error| error.to_string());
     let counted = counted.as_deref().filter(|_| unknown.is_none());
     let mut names: Vec<_> = cluster.service_names().collect();
     names.sort();

@@ -1,6 +1,8 @@
 //! The sysctls of connection tracking that kube-proxy sets: the most connections, and timeouts.
 
+use std::fmt;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -90,18 +92,18 @@ impl Conntrack {
 }
 
 impl Sysctls {
-    /// Sets the sysctls of connection tracking that differ, on a machine with so many cores. Returns a line
-    /// for each that was set, and for each that could not be.
+    /// Sets the sysctls of connection tracking that differ, on a machine with so many cores. Returns each
+    /// that was set, and why one could not be.
     ///
     /// The limit belongs to the machine, so it can be set only from the first network namespace.
     #[must_use]
-    pub fn set_conntrack(&self, conntrack: &Conntrack, cores: u32) -> Vec<Result<String, String>> {
+    pub fn set_conntrack(&self, conntrack: &Conntrack, cores: u32) -> Vec<Result<Set, NotSet>> {
         let mut lines: Vec<_> = conntrack
             .values(cores)
             .filter_map(|(name, value)| self.set_to(name, value).transpose())
             .collect();
-        let was_raised = |line: &Result<String, String>| {
-            line.as_ref().is_ok_and(|line| line.starts_with("net.netfilter.nf_conntrack_max "))
+        let was_raised = |set: &Result<Set, NotSet>| {
+            set.as_ref().is_ok_and(|set| set.name == "net.netfilter.nf_conntrack_max")
         };
         if let Some(most) = conntrack.most(cores)
             && lines.iter().any(was_raised)
@@ -112,27 +114,60 @@ impl Sysctls {
         lines
     }
 
-    fn set_to(&self, name: &str, value: u64) -> Result<Option<String>, String> {
+    fn set_to(&self, name: &str, value: u64) -> Result<Option<Set>, NotSet> {
         let path = self.0.join("net/netfilter").join(name);
-        let failed = |error| format!("net.netfilter.{name} cannot be set to {value}: {error}");
+        let name = format!("net.netfilter.{name}");
+        let failed = |source| NotSet { name: name.clone(), value, source };
         let found = fs::read_to_string(&path).map_err(failed)?;
         if found.trim() == value.to_string() {
             return Ok(None);
         }
         fs::write(&path, value.to_string()).map_err(failed)?;
-        Ok(Some(format!("net.netfilter.{name} was {} and is {value} now", found.trim())))
+        Ok(Some(Set { name, before: found.trim().to_owned(), value }))
     }
 }
 
 /// Writes a number to a file that has a smaller one.
-fn raise(path: &Path, value: u64) -> Result<Option<String>, String> {
-    let failed = |error| format!("{} cannot be set to {value}: {error}", path.display());
+fn raise(path: &Path, value: u64) -> Result<Option<Set>, NotSet> {
+    let name = path.display().to_string();
+    let failed = |source| NotSet { name: name.clone(), value, source };
     let found = fs::read_to_string(path).map_err(failed)?;
     if found.trim().parse::<u64>().is_ok_and(|found| found >= value) {
         return Ok(None);
     }
     fs::write(path, value.to_string()).map_err(failed)?;
-    Ok(Some(format!("{} was {} and is {value} now", path.display(), found.trim())))
+    Ok(Some(Set { name, before: found.trim().to_owned(), value }))
+}
+
+/// A sysctl, or a parameter of a module, that was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Set {
+    /// The name, or the path of a parameter.
+    pub name: String,
+    /// What it was.
+    pub before: String,
+    /// What it is now.
+    pub value: u64,
+}
+
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} was {} and is {} now", self.name, self.before, self.value)
+    }
+}
+
+/// A sysctl, or a parameter of a module, that cannot be set.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} cannot be set to {value}: {source}")]
+#[non_exhaustive]
+pub struct NotSet {
+    /// The name, or the path of a parameter.
+    pub name: String,
+    /// What it should be.
+    pub value: u64,
+    /// What the system said.
+    pub source: io::Error,
 }
 
 /// The most that kube-proxy sets, whatever the number of cores.
@@ -164,8 +199,12 @@ mod tests {
         };
         let lines = Sysctls::below(&directory).set_conntrack(&given.or(Conntrack::KUBE_PROXY), 4);
         let set = "net.netfilter.nf_conntrack_tcp_timeout_established was 432000 and is 86400 now";
-        assert_eq!(lines[0].as_deref(), Ok(set));
-        assert!(lines[1].as_ref().is_err_and(|line| line.contains("udp_timeout_stream cannot be set to 9")));
+        assert!(lines[0].as_ref().is_ok_and(|line| line.to_string() == set), "{lines:?}");
+        assert!(
+            lines[1]
+                .as_ref()
+                .is_err_and(|line| line.to_string().contains("udp_timeout_stream cannot be set to 9"))
+        );
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert_eq!(fs::read_to_string(below.join("nf_conntrack_udp_timeout")).unwrap(), "30\n");
         fs::remove_dir_all(directory).unwrap();
@@ -175,8 +214,12 @@ mod tests {
     fn the_number_of_buckets_is_only_raised() {
         let path = std::env::temp_dir().join(format!("sluicegate-hashsize-{}", std::process::id()));
         fs::write(&path, "1000\n").unwrap();
-        assert_eq!(raise(&path, 900), Ok(None));
-        assert!(raise(&path, 2000).unwrap().is_some_and(|line| line.ends_with("was 1000 and is 2000 now")));
+        assert!(raise(&path, 900).unwrap().is_none());
+        assert!(
+            raise(&path, 2000)
+                .unwrap()
+                .is_some_and(|line| line.to_string().ends_with("was 1000 and is 2000 now"))
+        );
         fs::remove_file(path).unwrap();
     }
 

@@ -106,13 +106,13 @@ impl Connection {
     ///
     /// # Errors
     /// When certificates or credentials cannot be used.
-    pub(super) fn client(&self) -> Result<(Client, u64), String> {
+    pub(super) fn client(&self) -> Result<(Client, u64), kube::Error> {
         let mut live = self.lock();
         let client = match &live.client {
             Some(client) => client.clone(),
             None => {
                 let new = client(&live.configured.config, live.alive, &live.turn);
-                live.client.insert(new.map_err(|e| explain(&e))?).clone()
+                live.client.insert(new?).clone()
             }
         };
         Ok((client, live.number))

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decode::Malformed;
+use super::request::clip;
 use super::watched::{self, Watched};
 use crate::source::Object;
 use crate::source::update::ObjectName;
@@ -32,7 +33,7 @@ impl Lines {
         self.start = 0;
         self.buffer.extend_from_slice(piece);
         if self.buffer.len() > LONGEST && !self.buffer.contains(&b'\n') {
-            return Err(Malformed(format!("a line of the watch is longer than {LONGEST} bytes")));
+            return Err(Malformed::LongLine { most: LONGEST });
         }
         Ok(())
     }
@@ -71,7 +72,7 @@ pub enum Event {
     /// `ERROR`.
     Error(Box<Status>),
     /// An object that cannot be decoded: the reason, and its version.
-    Unreadable(String, String),
+    Unreadable(Malformed, String),
 }
 
 impl Event {
@@ -79,9 +80,8 @@ impl Event {
     ///
     /// # Errors
     /// When the line is not an event.
-    pub(super) fn decode<K: Watched>(line: &[u8]) -> Result<Self, String> {
-        let line: Line<'_> = serde_json::from_slice(line)
-            .map_err(|e| format!("expected an event in a line of the watch: {e}"))?;
+    pub(super) fn decode<K: Watched>(line: &[u8]) -> Result<Self, Malformed> {
+        let line: Line<'_> = serde_json::from_slice(line).map_err(Malformed::Line)?;
         match &*line.r#type {
             "ADDED" | "MODIFIED" => changed::<K>(line.object),
             "DELETED" => {
@@ -90,18 +90,15 @@ impl Event {
             }
             "BOOKMARK" => Ok(Self::Bookmark(Head::of::<K>(line.object)?.resource_version)),
             "ERROR" => {
-                let status =
-                    serde_json::from_str(line.object.get()).map_err(|e| format!("an ERROR event: {e}"))?;
+                let status = serde_json::from_str(line.object.get()).map_err(Malformed::Status)?;
                 Ok(Self::Error(Box::new(status)))
             }
-            other => Err(format!(
-                "expected an event of type ADDED, MODIFIED, DELETED, BOOKMARK or ERROR, found {other:?}"
-            )),
+            other => Err(Malformed::Type(clip(other).to_owned())),
         }
     }
 }
 
-fn changed<K: Watched>(raw: &RawValue) -> Result<Event, String> {
+fn changed<K: Watched>(raw: &RawValue) -> Result<Event, Malformed> {
     let head = Head::of::<K>(raw)?;
     match object::<K>(raw) {
         Ok(object) => Ok(Event::Apply(object, head.resource_version)),
@@ -113,10 +110,11 @@ fn changed<K: Watched>(raw: &RawValue) -> Result<Event, String> {
 ///
 /// # Errors
 /// The name of the object, and why it cannot be decoded.
-pub(super) fn object<K: Watched>(raw: &RawValue) -> Result<Object, String> {
+pub(super) fn object<K: Watched>(raw: &RawValue) -> Result<Object, Malformed> {
     let head = Head::of::<K>(raw)?;
     let name = watched::name(K::KIND, head.namespace, head.name);
-    let mut object: K = serde_json::from_str(raw.get()).map_err(|e| format!("{name} cannot be read: {e}"))?;
+    let unreadable = |source| Malformed::Object { name, source };
+    let mut object: K = serde_json::from_str(raw.get()).map_err(unreadable)?;
     // Managed fields are half of the memory of an object, and not used.
     object.meta_mut().managed_fields = None;
     Ok(object.into_object())
@@ -141,7 +139,7 @@ impl Head {
     /// Reads the head of an object of kind `K`. The items of lists have no kind of their own; an object of
     /// another one, as something between here and the API server mixes things up, is an error: a Pod that is
     /// deleted is no Service.
-    fn of<K: Watched>(raw: &RawValue) -> Result<Self, String> {
+    fn of<K: Watched>(raw: &RawValue) -> Result<Self, Malformed> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Object<'a> {
@@ -159,17 +157,17 @@ impl Head {
             name: String,
             resource_version: String,
         }
-        let object: Object<'_> =
-            serde_json::from_str(raw.get()).map_err(|e| format!("an object has no metadata: {e}"))?;
+        let object: Object<'_> = serde_json::from_str(raw.get()).map_err(Malformed::Metadata)?;
         let (kind, version) = (K::kind(&()), K::api_version(&()));
         let is_other =
             |found: &Option<Cow<'_, str>>, wanted: &str| found.as_ref().is_some_and(|found| found != wanted);
         if is_other(&object.kind, &kind) || is_other(&object.api_version, &version) {
             let [found_version, found] =
                 [&object.api_version, &object.kind].map(|part| part.as_deref().unwrap_or(""));
-            return Err(format!(
-                "expected an object of kind {version} {kind}, found {found_version} {found}"
-            ));
+            return Err(Malformed::Kind {
+                expected: format!("{version} {kind}"),
+                found: clip(&format!("{found_version} {found}")).to_owned(),
+            });
         }
         let Metadata { namespace, name, resource_version } = object.metadata;
         Ok(Self { namespace, name, resource_version })
@@ -182,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    fn decode(line: &str) -> Result<Event, String> {
+    fn decode(line: &str) -> Result<Event, Malformed> {
         Event::decode::<Service>(line.as_bytes())
     }
 
@@ -227,7 +225,12 @@ mod tests {
         assert!(matches!(decode(bookmark), Ok(Event::Bookmark(version)) if version == "12"));
         let error = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired"}}"#;
         assert!(matches!(decode(error), Ok(Event::Error(status)) if status.code == Some(410)));
-        assert!(decode(&format!(r#"{{"type":"RENAMED","object":{web}}}"#)).unwrap_err().contains("RENAMED"));
+        assert!(
+            decode(&format!(r#"{{"type":"RENAMED","object":{web}}}"#))
+                .unwrap_err()
+                .to_string()
+                .contains("RENAMED")
+        );
     }
 
     #[test]
@@ -236,6 +239,7 @@ mod tests {
             r#"{"type":"ADDED","object":{"metadata":{"namespace":"demo","name":"odd","resourceVersion":"9"},"spec":{"ports":80}}}"#,
         );
         let Ok(Event::Unreadable(reason, version)) = event else { panic!("{event:?}") };
+        let reason = reason.to_string();
         assert!(reason.starts_with("Service demo/odd cannot be read: invalid type"), "{reason}");
         assert_eq!(version, "9");
     }
@@ -250,7 +254,7 @@ mod tests {
         for r#type in ["ADDED", "MODIFIED", "DELETED", "BOOKMARK"] {
             assert!(decode(&line(r#type, "Service", "v1")).is_ok(), "{type}");
             let said = decode(&line(r#type, "Pod", "v1")).unwrap_err();
-            assert_eq!(said, "expected an object of kind v1 Service, found v1 Pod", "{type}");
+            assert_eq!(said.to_string(), "expected an object of kind v1 Service, found v1 Pod", "{type}");
             assert!(decode(&line(r#type, "Service", "serving.knative.dev/v1")).is_err(), "{type}");
         }
     }

@@ -184,7 +184,7 @@ async fn post(
     let size = body.len();
     let request = Request::new(Event::url_path(&(), namespace)).create(&PostParams::default(), body);
     let request = request.map_err(|error| refused(&error))?;
-    let (client, _) = connection.client().map_err(Failure::Away)?;
+    let (client, _) = connection.client().map_err(|error| Failure::Away(explain(&error)))?;
     let began = Instant::now();
     let answer = match timeout(patience, client.send(request.map(Body::from))).await {
         Err(_) => Err(format!("no answer within {patience:?}")),

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use super::decode::Malformed;
 use super::event::Event;
 use super::request::{Api, Cause, List, Position, Refusal, Stream, clip};
 use super::watched::Watched;
@@ -173,7 +174,7 @@ impl Follower {
                 self.begin::<K>().await?;
             }
             for reason in unreadable {
-                self.send(Update::Warning(reason)).await?;
+                self.send(Update::Warning(reason.to_string())).await?;
             }
             for object in objects {
                 self.send(Update::Apply(object)).await?;
@@ -255,17 +256,17 @@ impl Follower {
             let (update, seen) = match Event::decode::<K>(&line) {
                 Ok(Event::Apply(object, seen)) => (Some(Update::Apply(object)), seen),
                 Ok(Event::Delete(name, seen)) => (Some(Update::Delete(name)), seen),
-                Ok(Event::Unreadable(reason, seen)) => (Some(Update::Warning(reason)), seen),
+                Ok(Event::Unreadable(reason, seen)) => (Some(Update::Warning(reason.to_string())), seen),
                 Ok(Event::Bookmark(seen)) => (None, seen),
                 Ok(Event::Error(status)) => return Ok(error(*status)),
-                Err(reason) => return Ok(Ended::Malformed(reason)),
+                Err(reason) => return Ok(Ended::Malformed(reason.to_string())),
             };
             self.shared.observer.heard(K::KIND);
             if let Some(update) = update {
                 self.send(update).await?;
             }
             if seen.is_empty() {
-                return Ok(Ended::Malformed("an event has no resourceVersion".to_owned()));
+                return Ok(Ended::Malformed(Malformed::EventWithoutVersion.to_string()));
             }
             *version = seen;
         }

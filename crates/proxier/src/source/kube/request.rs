@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::backoff::{Backoff, fraction};
 use super::connect::{Connection, explain};
+use super::decode::Malformed;
 use super::event::{self, Lines};
 use super::watched::Watched;
 use super::{Shared, Source, Tuning};
@@ -31,7 +32,7 @@ pub struct List {
     /// The version that a watch goes on from.
     pub version: String,
     /// Why objects were skipped.
-    pub unreadable: Vec<String>,
+    pub unreadable: Vec<Malformed>,
 }
 
 /// A place in a list: before a page.
@@ -179,7 +180,8 @@ impl Api {
         let text = self.whole(body, position.left).await?;
         self.observer.heard(self.kind);
         let mut list = List::default();
-        let next = take_page::<K>(&text, &mut list).map_err(|reason| Refusal::new(Cause::Other, reason))?;
+        let next =
+            take_page::<K>(&text, &mut list).map_err(|why| Refusal::new(Cause::Other, why.to_string()))?;
         position.left -= text.len();
         position.pages += 1;
         position.next = next;
@@ -212,7 +214,7 @@ impl Api {
 
     async fn send(&mut self, verb: Verb, request: hyper::Request<Vec<u8>>) -> Result<Body, Refusal> {
         let failed = |reason: String| Refusal::new(Cause::Connection, reason);
-        let (client, number) = self.connection.client().map_err(failed)?;
+        let (client, number) = self.connection.client().map_err(|error| failed(explain(&error)))?;
         self.used = number;
         self.observer.transport(number);
         let began = Instant::now();
@@ -320,7 +322,7 @@ pub(super) fn clip(text: &str) -> &str {
 }
 
 /// Adds a page to `list`. Returns the token of the next page, if there is one.
-pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, String> {
+pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, Malformed> {
     #[derive(Deserialize)]
     struct Page<'a> {
         metadata: Metadata,
@@ -333,8 +335,7 @@ pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Opti
         resource_version: Option<String>,
         r#continue: Option<String>,
     }
-    let page: Page<'_> =
-        serde_json::from_slice(text).map_err(|e| format!("expected a list in the response: {e}"))?;
+    let page: Page<'_> = serde_json::from_slice(text).map_err(Malformed::List)?;
     for item in page.items.unwrap_or_default() {
         match event::object::<K>(item) {
             Ok(object) => list.objects.push(object),
@@ -345,7 +346,7 @@ pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Opti
         .metadata
         .resource_version
         .filter(|version| !version.is_empty())
-        .ok_or_else(|| "the list has no resourceVersion to watch from".to_owned())?;
+        .ok_or(Malformed::ListWithoutVersion)?;
     Ok(page.metadata.r#continue.filter(|token| !token.is_empty()))
 }
 
