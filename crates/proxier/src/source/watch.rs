@@ -10,7 +10,7 @@
 //!
 //! Of a file that is read again only the documents that changed are parsed, and only their objects are sent.
 //! A large file is read on a thread of its own; its objects are taken over in steps, between which events of
-//! other files are served.
+//! other files are served. Those that claim what the file's former objects did come last, with the deletions.
 //!
 //! A file is not read while it is being written: neither before 10 ms without events, nor while a writer has
 //! it open. After three seconds what is in it is used, but nothing that may still come is deleted before it
@@ -91,6 +91,9 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
                 next_scan = next_scan.min(Instant::now() + LOOK_EVERY_WITH_WARNINGS);
             }
         }
+        if manifests.take_taken() {
+            news.extend(removals.take_aside());
+        }
         removals.pass(news, manifests.take_sure(), Instant::now(), &mut send);
         removals.end(Instant::now(), &mut send);
         let hold = watches.next_hold();
@@ -103,8 +106,10 @@ fn follow(paths: &[PathBuf], updates: &Sender<Update>, open: impl Fn() -> Result
             if watches.wait(until.min(Instant::now() + slice)) || Instant::now() >= until {
                 break;
             }
-            let mut take = |update| removals.pass([update], false, Instant::now(), &mut send);
-            slice = match manifests.proceed(&mut take) {
+            let mut take = |update| removals.pass_part(update, Instant::now(), &mut send);
+            let proceeded = manifests.proceed(&mut take);
+            manifests.take_going().iter().for_each(|going| removals.begin(going));
+            slice = match proceeded {
                 ReadProgress::More => Duration::ZERO,
                 ReadProgress::Idle if manifests.is_reading() => READ_ON,
                 ReadProgress::Idle => LISTEN,

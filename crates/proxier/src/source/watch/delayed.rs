@@ -20,6 +20,10 @@ pub(super) struct DelayedRemovals {
     /// What each object claims, by the hash of its name. By hashes, as there may be very many; one that is
     /// shared by chance makes a removal early.
     claims: HashMap<u64, Box<[u64]>>,
+    /// What the objects claim that the large file which is being read has no longer.
+    going: HashSet<u64>,
+    /// Objects of that file that claim the same: they wait until the others are deleted.
+    aside: Vec<Update>,
     hasher: RandomState,
 }
 
@@ -32,6 +36,42 @@ impl DelayedRemovals {
             Update::Apply(object) => drop(self.claims.insert(key, claims(object, &self.hasher))),
             _ => drop(self.claims.remove(&key)),
         }
+    }
+
+    /// Begins a large file, which no longer has these objects.
+    pub(super) fn begin(&mut self, going: &[ObjectName]) {
+        let claims = going.iter().filter_map(|name| self.claims.get(&self.hasher.hash_one(name)));
+        self.going = claims.flatten().copied().collect();
+        self.aside.clear();
+    }
+
+    /// Passes on an object of a large file while that is being read. One that takes the place of another which
+    /// the file has no longer is kept for [`Self::take_aside`]: before that is deleted, they would be in
+    /// conflict.
+    pub(super) fn pass_part(&mut self, update: Update, now: Instant, send: &mut dyn FnMut(Update)) {
+        if self.replaces(&update) {
+            self.aside.push(update);
+        } else {
+            self.pass([update], false, now, send);
+        }
+    }
+
+    fn replaces(&self, update: &Update) -> bool {
+        let Update::Apply(object) = update else { return false };
+        if self.going.is_empty() || removes(update) {
+            return false;
+        }
+        // What a slice claims it shares with others of its service: one that was there replaces none.
+        let is_known = || self.claims.contains_key(&self.hasher.hash_one(ObjectName::of(object)));
+        let is_slice = matches!(object, Object::EndpointSlice(_));
+        (!is_slice || !is_known())
+            && claims(object, &self.hasher).iter().any(|claim| self.going.contains(claim))
+    }
+
+    /// Returns the objects that were kept, to be passed on with the deletions that a large file ends with.
+    pub(super) fn take_aside(&mut self) -> Vec<Update> {
+        self.going.clear();
+        std::mem::take(&mut self.aside)
     }
 
     /// Passes on the updates of one look at the files. Removals wait, unless it `is_sure` that they are meant.
@@ -238,6 +278,25 @@ mod tests {
         ];
         assert_eq!(sent, expected);
         assert!(removals.wanted.is_empty() && removals.claims.len() == 3, "{removals:?}");
+    }
+
+    #[test]
+    fn an_object_of_a_large_file_waits_for_what_it_replaces() {
+        let of = |name, last: u8| service(name, &format!("clusterIP: 10.96.0.{last}, ports: [{{port: 80}}]"));
+        let (mut removals, mut sent, start) = (DelayedRemovals::default(), Vec::new(), Instant::now());
+        [of("a", 1), of("b", 2)].iter().for_each(|update| removals.note(update));
+        let mut send = |update| sent.push(update);
+        let a = ObjectName::Service { namespace: "default".to_owned(), name: "a".to_owned() };
+        removals.begin(&[a]);
+        for update in [of("c", 1), of("d", 4), of("b", 1)] {
+            removals.pass_part(update, start, &mut send);
+        }
+        let mut end = vec![gone("a")];
+        end.extend(removals.take_aside());
+        removals.pass(end, false, start, &mut send);
+        removals.pass_part(of("e", 1), start, &mut send);
+        assert_eq!(sent, [of("d", 4), gone("a"), of("c", 1), of("b", 1), of("e", 1)]);
+        assert_eq!(removals.next(), None);
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub(super) struct Manifests {
     held: HashMap<OsString, OpenFile>,
     /// Whether objects that are gone are so for certain: they were gone at a second look.
     is_sure: bool,
+    /// What the large file that is being read no longer has, until that is asked for.
+    going: Option<Vec<ObjectName>>,
+    /// Whether a large file was taken over as a whole, until that is asked for.
+    is_taken: bool,
     /// What is to be told of fields that objects have and their kinds have not.
     unknown: Vec<String>,
 }
@@ -148,6 +152,8 @@ impl Manifests {
             queued: BTreeSet::new(),
             held: HashMap::new(),
             is_sure: false,
+            going: None,
+            is_taken: false,
             unknown: Vec::new(),
         }
     }
@@ -155,6 +161,16 @@ impl Manifests {
     /// Returns whether the objects that are gone since the last call are so for certain.
     pub(super) const fn take_sure(&mut self) -> bool {
         std::mem::replace(&mut self.is_sure, false)
+    }
+
+    /// Returns which objects of a large file that is being read it has no longer, once it is known.
+    pub(super) const fn take_going(&mut self) -> Option<Vec<ObjectName>> {
+        self.going.take()
+    }
+
+    /// Returns whether a large file was taken over as a whole since the last call.
+    pub(super) const fn take_taken(&mut self) -> bool {
+        std::mem::replace(&mut self.is_taken, false)
     }
 
     /// Makes the next scan read files of these names, even if their metadata is unchanged.
@@ -200,7 +216,11 @@ impl Manifests {
         for _ in 0..STEPS {
             match reading.next() {
                 Progress::Step(step) => {
+                    let is_first = matches!(step, Step::Whole { .. });
                     self.take(&mut partly, step, &mut |object| send(Update::Apply(object)));
+                    if is_first {
+                        break;
+                    }
                 }
                 Progress::Busy => {
                     proceeded = ReadProgress::Idle;
@@ -272,6 +292,7 @@ impl Manifests {
             match outcome {
                 Ok(ignored) => {
                     tell(&partly.path, &ignored);
+                    self.is_taken = true;
                     self.finish(partly, &mut lost, &mut warnings);
                 }
                 Err(error) => {
@@ -498,6 +519,7 @@ impl Manifests {
     /// Takes a step of the content of a file, and passes an object that is new or may have changed to `sink`.
     fn take(&mut self, partly: &mut PartlyRead, step: Step, sink: &mut dyn FnMut(Object)) {
         match step {
+            Step::Whole { known, names } => self.going = Some(self.going(&partly.path, &known, &names)),
             Step::Known { hash, origin } => {
                 partly.close();
                 let file = self.files.get(&*partly.path);
@@ -527,6 +549,16 @@ impl Manifests {
                 }
             }
         }
+    }
+
+    /// Returns the objects of a file that are neither in its known documents that are there nor among `names`.
+    fn going(&self, path: &Path, known: &HashSet<u64>, names: &HashSet<ObjectName>) -> Vec<ObjectName> {
+        let Some(file) = self.files.get(path) else { return Vec::new() };
+        let documents = file.documents.iter().filter(|(hash, _)| known.contains(*hash));
+        let stay: HashSet<&Name> = documents.flat_map(|(_, names)| names).collect();
+        let is_owned = |name: &Name| self.owners.get(name).is_some_and(|owner| **owner == *path);
+        let goes = |name: &&Name| !stay.contains(*name) && !names.contains(&***name) && is_owned(name);
+        file.names().filter(goes).map(|name| (**name).clone()).collect()
     }
 
     /// Notes the fields of an object that its kind does not have, to be told.

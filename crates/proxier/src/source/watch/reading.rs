@@ -15,12 +15,15 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use crate::source::document::Flow;
+use crate::source::update::ObjectName;
 use crate::source::{Error, Ignored, Manifest, ManifestError, Origin, Sink, parse, read_text};
 use crate::yaml::Fault;
 
 /// What a file has, in order.
 #[derive(Debug)]
 pub(super) enum Step {
+    /// What a large file has as a whole, before anything else: its known documents, and the objects of others.
+    Whole { known: HashSet<u64>, names: HashSet<ObjectName> },
     /// A document that is known.
     Known { hash: u64, origin: Origin },
     /// A document, whose objects follow.
@@ -86,7 +89,12 @@ pub(super) fn stream(
     mut sink: impl FnMut(Step) -> Flow,
 ) -> Result<Ignored, Error> {
     let text = known.text(path)?;
-    let ignored = parse(path, &text, &mut Check { known, goes_on: &mut goes_on })?;
+    let mut check = Check { known, goes_on: &mut goes_on, there: HashSet::new(), names: HashSet::new() };
+    let ignored = parse(path, &text, &mut check)?;
+    let whole = Step::Whole { known: check.there, names: check.names };
+    if sink(whole).is_break() {
+        return Ok(ignored);
+    }
     parse(path, &text, &mut Pass { known, sink: &mut sink })?;
     Ok(ignored)
 }
@@ -95,14 +103,25 @@ pub(super) fn stream(
 struct Check<'a> {
     known: &'a Known,
     goes_on: &'a mut dyn FnMut() -> Flow,
+    /// The known documents that are there.
+    there: HashSet<u64>,
+    /// The objects of the others.
+    names: HashSet<ObjectName>,
 }
 
 impl Sink for Check<'_> {
     fn wants(&mut self, text: &str, _: &dyn Fn() -> Origin) -> ControlFlow<(), bool> {
-        (self.goes_on)().map_continue(|()| !self.known.has(text).1)
+        let (hash, is_known) = self.known.has(text);
+        if is_known {
+            self.there.insert(hash);
+        }
+        (self.goes_on)().map_continue(|()| !is_known)
     }
 
-    fn take(&mut self, _: Manifest) -> Flow {
+    fn take(&mut self, manifest: Manifest) -> Flow {
+        if self.known.has_objects {
+            self.names.insert(ObjectName::of(&manifest.object));
+        }
         (self.goes_on)()
     }
 

@@ -771,6 +771,27 @@ fn changes_arrive_between_the_steps_of_a_large_file() {
     assert!(later.is_some_and(|later| later <= 2 * STEPS + 2), "{later:?}");
 }
 
+/// Otherwise both would claim the address until the end of the file, and a second beyond.
+#[test]
+fn what_takes_the_place_of_another_in_a_large_file_comes_after_its_deletion() {
+    let directory = Directory::new("place");
+    let web = |name: &str| {
+        format!(
+            "{{apiVersion: v1, kind: Service, metadata: {{name: {name}}}, spec: {{clusterIP: 10.96.0.1, ports: \
+             [{{port: 80}}]}}}}\n---\n"
+        )
+    };
+    let others = many(2 * STEPS) + &rest();
+    directory.write("large.yaml", &(web("a") + &others));
+    let mut seen = Seen::of(std::slice::from_ref(&directory.0));
+    seen.first();
+    directory.write("large.yaml", &(web("b") + &others.replacen("port: 80", "port: 81", 1)));
+    let expected =
+        ["apply Service default/s0 port 81", "delete Service default/a", "apply Service default/b port 80"];
+    assert_eq!([seen.next(), seen.next(), seen.next()], expected);
+    seen.is_silent_for(100);
+}
+
 #[test]
 fn only_documents_that_changed_are_parsed_and_told() {
     let directory = Directory::new("documents");
