@@ -1,5 +1,6 @@
 //! The flags that several subcommands share, with kube-proxy's names where it has them.
 
+use std::collections::HashSet;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -18,10 +19,10 @@ use sluicegate_services::{
     Cluster, DetectLocal, Family, Node, NodePortAddresses, Scheduler, ServiceName, parse_cidr, parse_ip,
 };
 
-use super::Error;
 use super::detect_local::DetectLocalFlags;
 use super::ipvs::IpvsArgs;
 use super::output::tell;
+use super::{Error, companions};
 
 /// Where the objects come from.
 #[derive(Args, Clone, Debug)]
@@ -209,6 +210,9 @@ pub(crate) struct ProxyArgs {
     /// Those of the configuration file.
     #[arg(skip)]
     pub(crate) gates_of_file: FeatureGates,
+    /// The names of the arguments of the command line, not by default.
+    #[arg(skip)]
+    pub(crate) given: HashSet<String>,
     #[command(flatten)]
     pub(crate) ipvs: IpvsArgs,
 }
@@ -226,10 +230,17 @@ impl ProxyArgs {
         self.ignore_external_ips || !self.gates().is_on(Gate::AllowServiceExternalIps)
     }
 
+    /// Refuses what [`Self::check_mode`] refuses, and prints its warnings to standard error.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_mode()?.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        Ok(())
+    }
+
     /// Refuses a mode that a feature gate turns off, and flags for what the mode or the layout does not have.
+    /// Returns a warning for each flag that is taken and has no effect in this mode.
     ///
     /// Every command that plans or programs calls it.
-    pub(crate) fn check_mode(&self) -> Result<(), Error> {
+    pub(crate) fn check_mode(&self) -> Result<Vec<String>, Error> {
         if self.proxy_mode == Mode::Ipvs && !self.gates().is_on(Gate::KubeProxyIpvs) {
             let reason = "the feature gate KubeProxyIPVS is false, which turns ipvs mode off: expected --proxy-mode \
                           nftables, or KubeProxyIPVS=true as long as Kubernetes has it";
@@ -253,7 +264,7 @@ impl ProxyArgs {
         }
         if self.service_metrics != Counting::Off {
             let found = match (self.proxy_mode, self.layout) {
-                (Mode::Nftables, Layout::Maps) => return Ok(()),
+                (Mode::Nftables, Layout::Maps) => return companions::check(self),
                 (Mode::Nftables, Layout::Chains) => "--layout chains".to_owned(),
                 (mode, _) => mode.to_string(),
             };
@@ -262,7 +273,7 @@ impl ProxyArgs {
             );
             return Err(Error::flag(format!("--service-metrics {}", self.service_metrics), reason));
         }
-        Ok(())
+        companions::check(self)
     }
 
     /// Returns why schedulers of services have no effect, where the mode has none.

@@ -21,7 +21,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
-    proxy: ProxyArgs,
+    pub(super) proxy: ProxyArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -30,7 +30,7 @@ impl Check {
     /// Prints this node and every service port with its endpoints. Fails when something was left out, an
     /// object, an item of one, a field that its kind does not have, or a frontend that another service has.
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
-        self.proxy.check_mode()?;
+        self.proxy.check()?;
         let mut found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let mut text = format!("{}\n", describe(&node));

@@ -50,7 +50,7 @@ pub(crate) struct Explain {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
-    proxy: ProxyArgs,
+    pub(super) proxy: ProxyArgs,
     #[command(flatten)]
     output: OutputArgs,
 }

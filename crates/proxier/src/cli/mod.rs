@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod cleanup;
+mod companions;
 mod compat;
 mod config_file;
 mod configz;
@@ -81,19 +82,40 @@ enum Sub {
     Man(pages::Man),
 }
 
+impl Sub {
+    /// Returns the mode and its settings, of a command that plans or programs.
+    fn proxy(&mut self) -> Option<&mut args::ProxyArgs> {
+        match self {
+            Self::Render(render) => Some(&mut render.proxy),
+            Self::Sync(sync) => Some(sync.proxy()),
+            Self::Run(run) => Some(&mut run.proxy),
+            Self::Diff(diff) => Some(diff.proxy()),
+            Self::Check(check) => Some(&mut check.proxy),
+            Self::Explain(explain) => Some(&mut explain.proxy),
+            Self::Cleanup(_) | Self::Doctor(_) | Self::Status(_) | Self::Completions(_) | Self::Man(_) => {
+                None
+            }
+        }
+    }
+}
+
 /// Runs a command line, whose first word is the name of the program. Prints usage when it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
     let parsed = help::added(Command::command()).try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Command::from_arg_matches(&matches)?, matches)));
-    let (command, matches) = match parsed {
+    let (mut command, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
     };
     rights::raise();
+    let given = Given::of(&matches);
+    if let Some(proxy) = command.subcommand.proxy() {
+        proxy.given.clone_from(&given.names);
+    }
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),
-        Sub::Run(run) => run.run(&Given::of(&matches)),
+        Sub::Run(run) => run.run(&given),
         Sub::Diff(diff) => diff.run(),
         Sub::Cleanup(cleanup) => cleanup.run(),
         Sub::Doctor(doctor) => doctor.run(),

@@ -30,7 +30,7 @@ pub(crate) struct ObjectArgs {
 impl ObjectArgs {
     /// Returns the cluster as the node sees it. Prints what is left out to standard error.
     pub(crate) fn cluster(&self, node: &NodeArgs, proxy: &ProxyArgs) -> Result<Cluster, Error> {
-        proxy.check_mode()?;
+        proxy.check()?;
         if self.manifests.is_empty() {
             return self.ask(node, proxy);
         }

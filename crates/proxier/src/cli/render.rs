@@ -19,14 +19,14 @@ pub(crate) struct Render {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
-    proxy: ProxyArgs,
+    pub(super) proxy: ProxyArgs,
     #[command(flatten)]
     iptables: RenderArgs,
 }
 
 impl Render {
     pub(crate) fn run(self) -> Result<ExitCode, Error> {
-        self.proxy.check_mode()?;
+        self.proxy.check()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let (cluster, _) = self.proxy.cluster(found, node);

@@ -43,7 +43,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     node: NodeArgs,
     #[command(flatten)]
-    proxy: ProxyArgs,
+    pub(super) proxy: ProxyArgs,
     #[command(flatten)]
     periods: Periods,
     #[command(flatten)]
@@ -107,10 +107,12 @@ struct Periods {
     /// In nftables mode, the minimum time between two syncs (50ms).
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     nftables_min_sync_period: Option<Duration>,
-    /// In iptables mode, how often to check the rules; also the longest wait after a failure (30s).
+    /// In iptables mode, how often to check the rules; also the longest wait after a failure (30s). In nftables
+    /// mode as well where --nftables-sync-period is not given.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     iptables_sync_period: Option<Duration>,
-    /// In iptables mode, the minimum time between two syncs (1s).
+    /// In iptables mode, the minimum time between two syncs (1s). In nftables mode as well where
+    /// --nftables-min-sync-period is not given.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     iptables_min_sync_period: Option<Duration>,
     /// In ipvs mode, how often to check the rules; also the longest wait after a failure (30s).
@@ -145,7 +147,7 @@ impl Run {
             None => Config::default(),
         };
         self.fill(&config, &given.names)?;
-        self.proxy.check_mode()?;
+        let in_vain = self.proxy.check_mode()?;
         if !self.ipvs_drain.is_zero() && self.proxy.proxy_mode != Mode::Nftables {
             let reason = format!("expected --proxy-mode nftables, found {}", self.proxy.proxy_mode);
             return Err(Error::flag("--ipvs-drain", reason));
@@ -159,7 +161,7 @@ impl Run {
         {
             tracing::warn!("--{flag}-port is deprecated; --{flag}-bind-address has the address and the port");
         }
-        warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        warnings.iter().chain(&in_vain).for_each(|warning| tracing::warn!("{warning}"));
         for (gate, why) in self.proxy.gates().without_effect() {
             tracing::warn!("--feature-gates: {gate} has no effect here: {why}");
         }
@@ -328,7 +330,11 @@ impl Run {
     fn intervals(&self, config: &Config) -> Intervals {
         let (rules, periods) = (rules(config, self.proxy.proxy_mode), self.periods);
         let (min, sync) = match self.proxy.proxy_mode {
-            Mode::Nftables => (periods.nftables_min_sync_period, periods.nftables_sync_period),
+            // kube-proxy's nftables mode has no flags of its own for these, and takes those of iptables.
+            Mode::Nftables => (
+                periods.nftables_min_sync_period.or(periods.iptables_min_sync_period),
+                periods.nftables_sync_period.or(periods.iptables_sync_period),
+            ),
             Mode::Iptables => (periods.iptables_min_sync_period, periods.iptables_sync_period),
             Mode::Ipvs => (periods.ipvs_min_sync_period, periods.ipvs_sync_period),
         };
@@ -457,3 +463,29 @@ const PANICKED: i32 = 101;
 /// The least time without a turn of the run loop after which the process ends.
 const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Command, Sub};
+
+    fn intervals(flags: &[&str]) -> (u64, u64) {
+        let words = ["sluicegate-proxier", "run"].iter().chain(flags);
+        let Sub::Run(run) = Command::parse_from(words).subcommand else { panic!("another command") };
+        let Intervals { min, sync, .. } = run.intervals(&Config::default());
+        (min.as_secs(), sync.as_secs())
+    }
+
+    /// kube-proxy's `processV1Alpha1Flags`: those of iptables are for every mode but ipvs.
+    #[test]
+    fn nftables_mode_takes_the_intervals_of_iptables_where_its_own_are_not_given() {
+        let of_iptables = ["--iptables-min-sync-period=7s", "--iptables-sync-period=70s"];
+        let of_nftables = ["--nftables-min-sync-period=3s", "--nftables-sync-period=33s"];
+        let of_ipvs = ["--ipvs-min-sync-period=4s", "--ipvs-sync-period=44s", "--proxy-mode=ipvs"];
+        assert_eq!(intervals(&of_iptables), (7, 70));
+        assert_eq!(intervals(&[of_iptables, of_nftables].concat()), (3, 33));
+        assert_eq!(intervals(&[&of_iptables[..], &of_ipvs].concat()), (4, 44));
+    }
+}

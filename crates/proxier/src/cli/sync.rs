@@ -50,9 +50,21 @@ struct PlanArgs {
     output: OutputArgs,
 }
 
+impl Sync {
+    pub(super) const fn proxy(&mut self) -> &mut ProxyArgs {
+        &mut self.plan.proxy
+    }
+}
+
+impl Diff {
+    pub(super) const fn proxy(&mut self) -> &mut ProxyArgs {
+        &mut self.plan.proxy
+    }
+}
+
 impl PlanArgs {
     fn cluster(&self) -> Result<Cluster, Error> {
-        self.proxy.check_mode()?;
+        self.proxy.check()?;
         let found = self.manifests.read()?;
         let node = self.node.node(&found.nodes)?;
         let nodes = found.nodes.clone();

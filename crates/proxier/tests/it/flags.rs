@@ -126,6 +126,58 @@ fn a_misspelt_flag_and_an_unknown_gate_are_refused() {
     assert!(said.contains("expected true or false, found \"perhaps\""), "{said}");
 }
 
+/// Each with the flag of another mode, or without the flag that it needs.
+#[test]
+fn what_would_silently_not_be_programmed_is_refused() {
+    for (flags, said) in [
+        (
+            &["--layout=chains", "--proxy-mode=iptables"][..],
+            "--layout: expected --proxy-mode nftables, found iptables",
+        ),
+        (
+            &["--service-cluster-ip-range=10.96.0.0/12", "--proxy-mode=ipvs"],
+            "--service-cluster-ip-range: expected --proxy-mode nftables, found ipvs",
+        ),
+        (
+            &["--iptables-backend=nft"],
+            "--iptables-backend: expected --proxy-mode iptables or ipvs, found nftables",
+        ),
+        (&["--service-metrics-series=5"], "--service-metrics-series: expected --service-metrics as well"),
+    ] {
+        let output = run(&[flags, &["--manifests=/nonexistent"]].concat());
+        assert!(!output.status.success() && error(&output).contains(said), "{flags:?}: {}", error(&output));
+        // Commands that have no such flag know it neither.
+        let words = ["diff", "--exit-code", "--manifests=/nonexistent"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+        let output = command.args(words).args(flags).output().expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "1 would be a difference: {}", error(&output));
+    }
+}
+
+#[test]
+fn flags_of_kube_proxy_for_another_mode_are_taken_with_a_warning() {
+    testns::netns(|| {
+        let end = ["--manifests=/nonexistent", "--detect-local-mode=BridgeInterface"];
+        let others = [
+            "--ipvs-scheduler=rr",
+            "--ipvs-sync-period=30s",
+            "--iptables-localhost-nodeports=false",
+            "--cluster-cidr=10.244.0.0/16",
+            "--pod-interface-name-prefix=veth",
+        ];
+        let own = ["--iptables-sync-period=30s", "--nftables-sync-period=30s"];
+        let said = error(&run(&[&others[..], &own, &end].concat()));
+        for flag in others {
+            let name = flag.split('=').next().expect("a name");
+            let warnings =
+                said.lines().filter(|line| line.contains(&format!("{name} has no effect"))).count();
+            assert_eq!(warnings, 1, "{name}: {said}");
+        }
+        assert!(!said.contains("sync-period has no effect in nftables mode: it is for iptables"), "{said}");
+        assert!(!own.iter().any(|flag| said.contains(&format!("{} has", &flag[..20]))), "{said}");
+    });
+}
+
 #[test]
 fn what_ends_at_once_does_what_it_says() {
     let version = run(&["--version"]);
