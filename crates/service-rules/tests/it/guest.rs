@@ -1,5 +1,5 @@
 //! ipvs mode in kernels that have IPVS: failures in the middle of changes leave no address open to those whom
-//! its source ranges keep out, and the next sync converges.
+//! its source ranges keep out, and the next sync converges; flows end with what made them.
 
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,20 @@ fn assert_guarded(stem: &str, when: &str) {
         let is_served = servers.contains("5.6.7.8:443");
         assert!(!is_served || (entry && rules.contains(words)), "{when}: {words}, {entry}\n{servers}{rules}");
     }
+}
+
+/// The matrix of `flows.rs`, whose other modes run everywhere.
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn flows_end_with_what_made_them_and_no_others_do() {
+    let mode = match testns::guest().as_deref() {
+        Some("uml") => "ipvs-legacy",
+        Some(_) => "ipvs-nft",
+        None => return testns::skip("runs in a guest kernel only (umlrun, qemurun)"),
+    };
+    // No library loads a module; the tool does.
+    let _ = testns::sh("modprobe -a ip_tables ip6_tables");
+    assert!(crate::flows::in_modes(&[mode]) > 0, "{mode}");
 }
 
 #[test]
