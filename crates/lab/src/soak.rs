@@ -7,12 +7,17 @@
 //!
 //! With `--program` the daemon is that program, which follows a folder on a disk of its own: it is killed and
 //! started again, stopped while another program floods the events of `nf_tables` (so that its socket overflows),
-//! its files are cut short for a moment, or the disk is full while all are written anew. `--memory` bounds its
-//! memory, by the limit of the process for data. The clock cannot be set in a namespace: a process that was
-//! stopped sees it jump, and that is all there is of it here.
+//! its files are cut short for a moment, or the disk is full while all are written anew. With `--api` its objects
+//! come from an API server whose answers are slow, broken and wrong at random; the program needs the feature
+//! `kube` then. `--memory` bounds its memory, by a control group where one can be made. One that is started again
+//! has clocks of another time since the start of the machine, and one that was stopped sees them jump; the time
+//! of day cannot be set in a namespace.
 //!
 //! IPVS mode needs a kernel that has it: a guest's, as `xtask/guest/uml/umlrun`.
 
+mod api;
+mod clock;
+mod memory;
 mod process;
 
 use std::collections::BTreeMap;
@@ -39,7 +44,7 @@ use sluicegate_services::{Cluster, Family};
 use tokio::sync::mpsc::{self, Sender};
 
 use crate::output::OutputArgs;
-use crate::{Error, Namespace};
+use crate::{Error, Namespace, Wire};
 use process::Process;
 
 #[derive(Args)]
@@ -60,9 +65,12 @@ pub(crate) struct Soak {
     /// in this process.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
-    /// The most memory for data that the program gets, in megabytes.
+    /// The most memory that the program gets, in megabytes.
     #[arg(long, value_name = "MEGABYTES", requires = "program")]
     memory: Option<u32>,
+    /// Let the program follow an API server in place of a folder.
+    #[arg(long, requires = "program")]
+    api: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -84,6 +92,8 @@ impl Soak {
         for path in ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"] {
             node.sysctl(path, "1")?;
         }
+        // An API server is on the loop-back.
+        node.run(|| Wire::open()?.up("lo"))?;
         node.run(|| Siege::new(self).and_then(Siege::run))
     }
 }
@@ -103,7 +113,8 @@ impl<'a> Siege<'a> {
         let count = Count::default();
         let daemon = match &options.program {
             Some(program) => {
-                Besieged::Process(Process::start(program.clone(), options.rules, options.memory)?)
+                let faults = options.api.then_some(options.seed);
+                Besieged::Process(Process::start(program.clone(), options.rules, options.memory, faults)?)
             }
             None => Besieged::Loop(Daemon::start(options.rules, &BTreeMap::new(), &count)?),
         };
@@ -162,7 +173,11 @@ impl<'a> Siege<'a> {
             }
             Besieged::Process(process) => {
                 process.stop()?;
-                "as a process".to_owned()
+                if let Some(api) = process.api() {
+                    output.say(format_args!("faults of the API server: {:?}", api.faults()));
+                }
+                let limit = process.limit();
+                limit.map_or_else(|| "as a process".to_owned(), |limit| format!("as a process, {limit}"))
             }
         };
         output.say(format_args!(
@@ -211,8 +226,18 @@ impl<'a> Siege<'a> {
     /// Kills the daemon if it is a process.
     fn kill(&mut self) -> Result<bool, Error> {
         let Besieged::Process(process) = &mut self.daemon else { return Ok(false) };
-        process.kill()?;
+        // As of now, just after the start of the machine, after weeks and after years.
+        let ahead = match self.random.below(4) {
+            0 => 0,
+            1 => 10 - clock::uptime(),
+            2 => 4_000_000,
+            _ => 1_000_000_000,
+        };
+        let is_other = process.kill(ahead)?;
         *self.steps.entry("kills").or_default() += 1;
+        if is_other {
+            *self.steps.entry("starts with other clocks").or_default() += 1;
+        }
         Ok(true)
     }
 
@@ -255,14 +280,7 @@ impl<'a> Siege<'a> {
                     }
                     "lists anew"
                 }
-                Besieged::Process(process) if self.random.below(2) == 0 => {
-                    process.fill_disk(&self.objects)?;
-                    "full disks"
-                }
-                Besieged::Process(process) => {
-                    process.cut_short(&self.objects)?;
-                    "files cut short"
-                }
+                Besieged::Process(process) => process.harm(&self.objects, self.random.below(2) == 0)?,
             },
             4 => {
                 match &self.daemon {
@@ -323,6 +341,18 @@ impl<'a> Siege<'a> {
     /// Waits until the kernel has what the objects say. Returns how long that took, or the difference that is
     /// left.
     fn become_quiet(&self) -> Result<Result<Duration, String>, Error> {
+        let api = match &self.daemon {
+            Besieged::Process(process) => process.api(),
+            Besieged::Loop(_) => None,
+        };
+        api.into_iter().for_each(|api| api.set_calm(true));
+        let longest = if api.is_some() { LONGEST_OUTAGE } else { LONGEST_QUIET };
+        let quiet = self.equals_a_fresh_plan(longest);
+        api.into_iter().for_each(|api| api.set_calm(false));
+        quiet
+    }
+
+    fn equals_a_fresh_plan(&self, longest: Duration) -> Result<Result<Duration, String>, Error> {
         let start = Instant::now();
         let mut world = World::new(this_node());
         for kind in [Kind::EndpointSlice, Kind::Service] {
@@ -336,7 +366,7 @@ impl<'a> Siege<'a> {
                 // The daemon commits while this lists.
                 Err(error) => error.to_string(),
             };
-            if start.elapsed() > LONGEST_QUIET {
+            if start.elapsed() > longest {
                 return Ok(Err(difference.chars().take(2000).collect()));
             }
         }
@@ -527,6 +557,12 @@ fn this_node() -> ThisNode {
     ThisNode { name: "node".to_owned(), addresses: addresses.into(), ..ThisNode::default() }
 }
 
+/// Returns the one object of a text.
+fn object(text: &str) -> Result<Object, Error> {
+    let found = objects(text)?.pop();
+    found.ok_or_else(|| Error::network("reading an object", format!("expected one, found {text:?}")))
+}
+
 fn objects(text: &str) -> Result<Vec<Object>, Error> {
     let mut found = Vec::new();
     source::read_str("soak.yaml", text, |manifest| found.push(manifest.object))?;
@@ -669,3 +705,6 @@ const WARM: usize = 5;
 const COME_AND_GO: usize = 2;
 /// The longest time until the kernel has what the objects say.
 const LONGEST_QUIET: Duration = Duration::from_secs(30);
+/// The same where an API server has failed again and again: the daemon pauses for up to a minute then, so that
+/// all nodes together do not keep a server down.
+const LONGEST_OUTAGE: Duration = Duration::from_secs(100);
