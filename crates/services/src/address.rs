@@ -1,8 +1,11 @@
 //! Addresses as Kubernetes accepts them: leading zeros in IPv4 are decimal, a CIDR may have host bits.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
+
+use crate::Error;
 
 /// IPv4 or IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +38,21 @@ impl Family {
         }
     }
 
+    /// Checks that there is at most one item of each family, by `of`: one network of pods, one address of a
+    /// node.
+    ///
+    /// # Errors
+    /// [`Error::TwoOfOneFamily`] with the first two of a family.
+    pub fn one_of_each<T: fmt::Display>(items: &[T], of: impl Fn(&T) -> Self) -> Result<(), Error> {
+        for family in Self::BOTH {
+            let mut found = items.iter().filter(|item| of(item) == family);
+            if let (Some(first), Some(second)) = (found.next(), found.next()) {
+                return Err(Error::TwoOfOneFamily { first: first.to_string(), second: second.to_string() });
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the name in the Kubernetes API: `IPv4`, `IPv6`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -45,8 +63,8 @@ impl Family {
     }
 }
 
-impl std::fmt::Display for Family {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }

@@ -33,6 +33,14 @@ pub enum Error {
         /// The node.
         node: String,
     },
+    /// Of one family there are two networks, or addresses, where one of each can be used.
+    #[error("expected at most one of each family, found {first} and {second}")]
+    TwoOfOneFamily {
+        /// The one that stands first.
+        first: String,
+        /// The other one.
+        second: String,
+    },
     /// The text is not a valid interface name, or beginning of one.
     #[error(
         "expected the name of an interface (1 to {limit} characters, none of / : \" * \\ or blank, no + at \

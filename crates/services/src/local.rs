@@ -24,7 +24,7 @@ pub enum DetectLocal {
     /// Not at all: no traffic is known to come from a pod.
     #[default]
     None,
-    /// By the source address: the networks of all pods of the cluster. The first of a family counts.
+    /// By the source address: the network of all pods of the cluster, one of each family at most.
     ClusterCidrs(Vec<IpNet>),
     /// By the source address: the networks of this node's pods, [`Node::pod_cidrs`]. The first of a family
     /// counts.
@@ -40,11 +40,15 @@ impl DetectLocal {
     ///
     /// # Errors
     /// [`Error::NoPodCidrs`] when the node's own networks are asked for and it has none, as before a
-    /// controller gave it some.
+    /// controller gave it some. [`Error::TwoOfOneFamily`] where the cluster has two of one family: kube-proxy
+    /// takes one, and the pods of the other would be masqueraded.
     pub fn detectors(&self, node: &Node) -> Result<[LocalDetector; 2], Error> {
         match self {
             Self::None => Ok([LocalDetector::None, LocalDetector::None]),
-            Self::ClusterCidrs(cidrs) => Ok(by_cidr(cidrs)),
+            Self::ClusterCidrs(cidrs) => {
+                Family::one_of_each(cidrs, Family::of_net)?;
+                Ok(by_cidr(cidrs))
+            }
             Self::NodeCidrs if node.pod_cidrs.is_empty() => {
                 Err(Error::NoPodCidrs { node: node.name.clone() })
             }
@@ -156,7 +160,7 @@ mod tests {
     #[test]
     fn each_way_gives_its_detectors() {
         let node = Node { pod_cidrs: vec![net("fd00:1::/64")], ..Node::default() };
-        let cluster = vec![net("10.244.0.0/16"), net("10.245.0.0/16"), net("fd00::/48")];
+        let cluster = vec![net("10.244.0.0/16"), net("fd00::/48")];
         let bridge = InterfaceName::new("cni0").unwrap();
         let prefix = InterfacePrefix::new("veth").unwrap();
         let cases = [
@@ -177,6 +181,18 @@ mod tests {
         ];
         for (detect, expected) in cases {
             assert_eq!(detect.detectors(&node).unwrap(), expected, "{detect:?}");
+        }
+    }
+
+    #[test]
+    fn a_second_network_of_a_family_is_refused() {
+        for (networks, found) in [
+            (["10.244.0.0/16", "fd00::/48", "10.245.0.0/16"], "10.244.0.0/16 and 10.245.0.0/16"),
+            (["fd00:1::/48", "10.244.0.0/16", "fd00:2::/48"], "fd00:1::/48 and fd00:2::/48"),
+        ] {
+            let detect = DetectLocal::ClusterCidrs(networks.map(net).into());
+            let error = detect.detectors(&Node::default()).unwrap_err();
+            assert_eq!(error.to_string(), format!("expected at most one of each family, found {found}"));
         }
     }
 

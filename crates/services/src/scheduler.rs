@@ -87,6 +87,8 @@ impl Default for Slots {
 impl Scheduler {
     /// The annotation by which a Service asks for one.
     pub const ANNOTATION: &str = "sluicegate.github.io/scheduler";
+    /// How the keys of all annotations begin that this project gives a meaning to.
+    pub const ANNOTATION_PREFIX: &str = "sluicegate.github.io/";
     /// The path of its value in a Service.
     pub const FIELD: &str = "metadata.annotations[sluicegate.github.io/scheduler]";
 
@@ -147,6 +149,13 @@ pub enum UnknownScheduler {
     /// A Service asks for more slots than it may ([`Slots::MAX_OF_SERVICE`]).
     #[error("expected at most {most} slots of a Service, found {0}", most = Slots::MAX_OF_SERVICE)]
     TooMany(u32),
+    /// A Service asks for a number of slots that no table can have.
+    #[error(
+        "expected a prime number of slots from {least} to {most} after `maglev:` of a Service, found {0:?}",
+        least = Slots::MIN,
+        most = Slots::MAX_OF_SERVICE
+    )]
+    SlotsOfService(String),
 }
 
 #[cfg(test)]
@@ -177,6 +186,7 @@ mod tests {
     #[test]
     fn the_field_has_the_annotation() {
         assert_eq!(Scheduler::FIELD, format!("metadata.annotations[{}]", Scheduler::ANNOTATION));
+        assert!(Scheduler::ANNOTATION.starts_with(Scheduler::ANNOTATION_PREFIX));
     }
 
     #[test]

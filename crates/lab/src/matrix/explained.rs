@@ -62,7 +62,7 @@ impl Case<'_> {
         };
         assert_eq!(choice.source, wanted, "{:?} {:?} {:?} {mode}", self.variation, self.front, self.client);
         let share = if count == 1 { 1.0 } else { 0.5 };
-        assert!((choice.probability - share).abs() < f64::EPSILON, "{choice}");
+        assert!((choice.probability.expect("a probability") - share).abs() < f64::EPSILON, "{choice}");
     }
 }
 

@@ -16,7 +16,8 @@ use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::{Counting, Fastpath, LOOPBACK, Layout, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{
-    Cluster, DetectLocal, Family, Node, NodePortAddresses, Scheduler, ServiceName, parse_cidr, parse_ip,
+    Cluster, DetectLocal, Family, Node, NodePortAddresses, NodePorts, Scheduler, ServiceName, parse_cidr,
+    parse_ip,
 };
 
 use super::detect_local::DetectLocalFlags;
@@ -80,6 +81,9 @@ impl NodeArgs {
         if name.is_empty() {
             return Err(Error::flag("--hostname-override", "expected the name of a node, found none"));
         }
+        let two = |flag| move |error| Error::flag(flag, error);
+        Family::one_of_each(&self.bind_address, |ip| Family::of(*ip)).map_err(two("--bind-address"))?;
+        Family::one_of_each(&self.node_pod_cidr, Family::of_net).map_err(two("--node-pod-cidr"))?;
         let mut node = nodes.iter().find(|node| node.name == name).cloned().unwrap_or_default();
         node.name = name;
         if !self.node_pod_cidr.is_empty() {
@@ -160,7 +164,7 @@ pub(crate) struct ProxyArgs {
     )]
     pub(crate) masquerade_all: bool,
     /// The bit of the packet mark that requests masquerading, 0 to 31.
-    #[arg(long, value_name = "BIT", default_value_t = 14)]
+    #[arg(long, value_name = "BIT", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..=31))]
     pub(crate) iptables_masquerade_bit: u8,
     /// The addresses that serve node ports: CIDRs and the words `primary` (the default: the addresses of the
     /// Node object), `localhost` and `all`, separated by commas. In iptables and ipvs mode the default is
@@ -264,7 +268,7 @@ impl ProxyArgs {
         }
         if self.service_metrics != Counting::Off {
             let found = match (self.proxy_mode, self.layout) {
-                (Mode::Nftables, Layout::Maps) => return companions::check(self),
+                (Mode::Nftables, Layout::Maps) => return self.in_vain(),
                 (Mode::Nftables, Layout::Chains) => "--layout chains".to_owned(),
                 (mode, _) => mode.to_string(),
             };
@@ -273,7 +277,15 @@ impl ProxyArgs {
             );
             return Err(Error::flag(format!("--service-metrics {}", self.service_metrics), reason));
         }
-        companions::check(self)
+        self.in_vain()
+    }
+
+    /// Refuses flags that would silently not be acted on, and returns a warning for each that may be given in
+    /// vain.
+    fn in_vain(&self) -> Result<Vec<String>, Error> {
+        let mut warnings = companions::check(self)?;
+        warnings.extend(self.localhost_in_vain());
+        Ok(warnings)
     }
 
     /// Returns why schedulers of services have no effect, where the mode has none.
@@ -363,6 +375,54 @@ impl ProxyArgs {
             Mode::Nftables => NodePortAddresses::default(),
             Mode::Iptables | Mode::Ipvs => NodePortAddresses::every(),
         })
+    }
+
+    /// Returns the addresses that answer node ports of a family by the rules of the mode. `local` are those of
+    /// the interfaces, where they are known.
+    pub(crate) fn node_ports(&self, family: Family, node: &Node, local: Option<&[IpAddr]>) -> NodePorts {
+        let addresses = self.node_port_addresses().resolve(family, node, local);
+        let loopback = self.proxy_mode == Mode::Iptables && self.iptables_localhost_nodeports;
+        if loopback && family == Family::Ipv4 { addresses } else { addresses.without_loopback() }
+    }
+
+    /// Returns the families whose loopback address answers TCP node ports in nftables mode, by the daemon
+    /// itself: where `localhost` is among the addresses, and the feature gate is on.
+    pub(crate) fn forwarded_localhost(&self) -> Vec<Family> {
+        let addresses = self.node_port_addresses();
+        let is_on = self.proxy_mode == Mode::Nftables
+            && self.gates().is_on(Gate::KubeProxyNftablesLocalhostNodePorts);
+        Family::BOTH.into_iter().filter(|family| is_on && addresses.name_localhost(*family)).collect()
+    }
+
+    /// Returns a warning where loopback addresses are to answer node ports and will not, for want of a feature
+    /// gate or of a flag, or the other way round.
+    fn localhost_in_vain(&self) -> Option<String> {
+        let addresses = self.node_port_addresses();
+        let is_named = Family::BOTH.into_iter().any(|family| addresses.name_localhost(family));
+        let gate = Gate::KubeProxyNftablesLocalhostNodePorts;
+        match self.proxy_mode {
+            Mode::Nftables => match (is_named, self.gates().is_on(gate)) {
+                (true, false) => Some(format!(
+                    "--nodeport-addresses {addresses}: in nftables mode loopback addresses answer no node port without \
+                     --feature-gates {}=true",
+                    gate.as_str()
+                )),
+                (false, true) => Some(format!(
+                    "the feature gate {} does nothing with --nodeport-addresses {addresses}: expected localhost among \
+                     them",
+                    gate.as_str()
+                )),
+                _ => None,
+            },
+            Mode::Iptables if is_named && !self.iptables_localhost_nodeports => Some(format!(
+                "--nodeport-addresses {addresses}: loopback addresses answer no node port with \
+                 --iptables-localhost-nodeports=false"
+            )),
+            Mode::Ipvs if is_named => Some(format!(
+                "--nodeport-addresses {addresses}: in ipvs mode loopback addresses answer no node port"
+            )),
+            Mode::Iptables | Mode::Ipvs => None,
+        }
     }
 
     /// Returns how traffic of local pods is detected.

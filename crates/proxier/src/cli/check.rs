@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes, of_this_node};
 use sluicegate_services::{Endpoint, Family, LocalDetector, Scheduler, ServicePort};
 
 use super::Error;
@@ -38,7 +38,10 @@ impl Check {
         let detectors = detectors.map_err(sluicegate_service_rules::Error::from)?;
         let mut families = Vec::new();
         for (family, detector) in Family::BOTH.into_iter().zip(detectors) {
-            let addresses = self.proxy.node_port_addresses().resolve(family, &node, None).to_string();
+            let mut addresses = self.proxy.node_ports(family, &node, None).to_string();
+            if self.proxy.forwarded_localhost().contains(&family) {
+                addresses += "; those of TCP on localhost, by the daemon";
+            }
             let pods = pods(&detector);
             let _ = writeln!(text, "{family}: {pods}; node ports on {addresses}");
             families.push(json!({ "family": family.to_string(), "pods": pods, "nodePorts": addresses }));
@@ -68,6 +71,7 @@ impl Check {
         let mut warnings = unknown;
         warnings.extend(strings(cluster.warnings()));
         warnings.extend(self.proxy.unused_schedulers(&cluster));
+        warnings.extend(of_this_node(&cluster, &nodes, &self.proxy.node_port_addresses()));
         if self.proxy.proxy_mode == Mode::Ipvs {
             warnings.extend(of_other_nodes(&cluster, &nodes));
         }

@@ -2,7 +2,7 @@
 
 use ipnet::IpNet;
 use sluicegate_proxier::config::DetectLocalMode;
-use sluicegate_services::{DetectLocal, InterfaceName, InterfacePrefix};
+use sluicegate_services::{DetectLocal, Family, InterfaceName, InterfacePrefix};
 
 use super::Error;
 
@@ -29,6 +29,8 @@ impl DetectLocalFlags {
         let bridge = bridge.map_err(|error| Error::flag(BRIDGE, error))?;
         let prefix = self.prefix.as_deref().map(InterfacePrefix::new).transpose();
         let prefix = prefix.map_err(|error| Error::flag(PREFIX, error))?;
+        Family::one_of_each(&self.cluster_cidrs, Family::of_net)
+            .map_err(|error| Error::flag(CLUSTER_CIDR, error))?;
         let Some(mode) = self.mode else {
             let is_given = !self.cluster_cidrs.is_empty();
             return Ok(if is_given { self.by_cluster() } else { DetectLocal::None });
@@ -60,6 +62,18 @@ const PREFIX: &str = "--pod-interface-name-prefix";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_network_of_a_family_names_the_flag() {
+        let asked = DetectLocalFlags {
+            cluster_cidrs: ["10.0.0.0/8", "fd00::/48", "11.0.0.0/8"].map(|net| net.parse().unwrap()).into(),
+            ..DetectLocalFlags::default()
+        };
+        assert_eq!(
+            asked.resolve().unwrap_err().to_string(),
+            "--cluster-cidr: expected at most one of each family, found 10.0.0.0/8 and 11.0.0.0/8"
+        );
+    }
 
     #[test]
     fn a_mode_without_its_value_names_the_flag() {

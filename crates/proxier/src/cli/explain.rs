@@ -216,10 +216,25 @@ impl Explain {
             detect_local: proxy.detect_local()?,
             node_port_addresses: proxy.node_port_addresses(),
             scheduler: proxy.nftables_scheduler,
-            localhost_node_ports: proxy.proxy_mode == Mode::Iptables
-                && proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
-            local_addresses: self.live.then(interface_addresses).transpose()?,
+            ipvs_scheduler: Some(proxy.ipvs.ipvs_scheduler.to_string()),
+            localhost_node_ports: match proxy.proxy_mode {
+                Mode::Nftables => proxy.forwarded_localhost().contains(&Family::of(self.to.address.ip())),
+                Mode::Iptables => proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
+                Mode::Ipvs => false,
+            },
+            local_addresses: self.local_addresses(cluster)?,
         })
+    }
+
+    /// Returns the addresses of this machine's interfaces if it is the node: if it has an address of the Node,
+    /// or where none is known and nobody named another node.
+    fn local_addresses(&self, cluster: &Cluster) -> Result<Option<Vec<IpAddr>>, Error> {
+        let (here, node) = (interface_addresses()?, cluster.node());
+        let is_node = match node.addresses.as_slice() {
+            [] => self.node.hostname_override.is_none(),
+            addresses => addresses.iter().any(|ip| here.contains(ip)),
+        };
+        Ok((self.live || is_node).then_some(here))
     }
 }
 

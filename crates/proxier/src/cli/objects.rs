@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sluicegate_proxier::doctor::of_this_node;
 use sluicegate_proxier::run::{ThisNode, World};
 use sluicegate_proxier::source::update::{Kind, Update};
 use sluicegate_services::Cluster;
@@ -36,7 +37,12 @@ impl ObjectArgs {
         }
         let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
         let node = node.node(&found.nodes)?;
-        Ok(proxy.cluster(found, node).0)
+        let nodes = found.nodes.clone();
+        let cluster = proxy.cluster(found, node).0;
+        of_this_node(&cluster, &nodes, &proxy.node_port_addresses())
+            .iter()
+            .for_each(|warning| tell(format_args!("warning: {warning}")));
+        Ok(cluster)
     }
 
     /// Lists the objects of the API server.

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::{Config, Gate, Rules, parse_duration};
+use sluicegate_proxier::config::{Config, Rules, parse_duration};
 use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
 use sluicegate_proxier::run::{Heartbeat, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
 use sluicegate_proxier::serve::LocalhostNodePorts;
 use sluicegate_proxier::sysctl::Conntrack;
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
-use sluicegate_services::{Family, Node};
+use sluicegate_services::Node;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -242,37 +242,12 @@ impl Run {
     }
 
     /// Returns what answers node ports on loopback in nftables mode, where the feature gate and the addresses
-    /// of node ports ask for it. A gate without the address, and the address without the gate, are told.
+    /// of node ports ask for it.
     fn localhost_node_ports(&self, runtime: &Runtime) -> Option<Arc<LocalhostNodePorts>> {
-        if self.proxy.proxy_mode != Mode::Nftables {
-            return None;
-        }
-        let gate = Gate::KubeProxyNftablesLocalhostNodePorts;
-        let addresses = self.proxy.node_port_addresses();
-        let families: Vec<_> =
-            Family::BOTH.into_iter().filter(|family| addresses.name_localhost(*family)).collect();
-        match (families.is_empty(), self.proxy.gates().is_on(gate)) {
-            (false, true) => {
-                let report = |warning: &str| tracing::warn!("{warning}");
-                Some(Arc::new(LocalhostNodePorts::new(runtime.handle().clone(), families, report)))
-            }
-            (false, false) => {
-                tracing::warn!(
-                    "--nodeport-addresses {addresses}: in nftables mode loopback addresses answer no node port without \
-                     --feature-gates {}=true",
-                    gate.as_str()
-                );
-                None
-            }
-            (true, true) => {
-                tracing::warn!(
-                    "the feature gate {} does nothing with --nodeport-addresses {addresses}: expected localhost among them",
-                    gate.as_str()
-                );
-                None
-            }
-            (true, false) => None,
-        }
+        let families = self.proxy.forwarded_localhost();
+        let report = |warning: &str| tracing::warn!("{warning}");
+        (!families.is_empty())
+            .then(|| Arc::new(LocalhostNodePorts::new(runtime.handle().clone(), families, report)))
     }
 
     /// Says what runs, for whom, and where it answers.

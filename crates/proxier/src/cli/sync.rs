@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes, of_this_node};
 use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::nftables::Applier;
 use sluicegate_service_rules::{Backend, Present, Summary};
@@ -76,6 +76,9 @@ impl PlanArgs {
         told.for_each(|warning| tell(format_args!("warning: {warning}")));
         self.proxy
             .unused_schedulers(&cluster)
+            .iter()
+            .for_each(|warning| tell(format_args!("warning: {warning}")));
+        of_this_node(&cluster, &nodes, &self.proxy.node_port_addresses())
             .iter()
             .for_each(|warning| tell(format_args!("warning: {warning}")));
         if self.proxy.proxy_mode == Mode::Ipvs {

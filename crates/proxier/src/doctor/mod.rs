@@ -23,7 +23,7 @@ use sluicegate_service_rules::iptables::{self, BackEnd};
 use sluicegate_service_rules::nftables::{FASTPATH, TABLE, has_flowtables};
 
 pub use lost::why_lost;
-pub use network::{localnet_is_guarded, missing_device, of_objects, of_other_nodes};
+pub use network::{localnet_is_guarded, missing_device, of_objects, of_other_nodes, of_this_node};
 pub use others::{Other, chain_owner, table_owner};
 use sluicegate_services::Family;
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use sluicegate_iptables_save::Save;
 use sluicegate_service_rules::iptables::{self, BackEnd};
-use sluicegate_services::{Cluster, DetectLocal, Family, Node};
+use sluicegate_services::{Cluster, DetectLocal, Family, Node, NodePortAddress, NodePortAddresses};
 
 use crate::Visible;
 
@@ -36,6 +36,44 @@ fn missing_among(detect_local: &DetectLocal, devices: &str) -> Option<String> {
         "no interface of this node {what} ({flag}): as long as there is none, pods are taken for clients from outside"
     ))
 }
+
+/// Returns what is not known of this node, each in a sentence with what follows: that no Node object has its
+/// name, and that node ports are answered everywhere for want of its address. `nodes` are all Node objects.
+#[must_use]
+pub fn of_this_node<'n>(
+    cluster: &Cluster,
+    nodes: impl IntoIterator<Item = &'n Node>,
+    node_ports: &NodePortAddresses,
+) -> Vec<String> {
+    let this = cluster.node();
+    let name = Visible(&this.name);
+    let mut names: Vec<_> = nodes.into_iter().map(|node| node.name.as_str()).collect();
+    names.sort_unstable();
+    let mut told = Vec::new();
+    if !names.is_empty() && !names.contains(&&*this.name) {
+        let others: Vec<_> = names.iter().take(MOST_NAMED).map(|name| Visible(name).to_string()).collect();
+        let more = if names.len() > MOST_NAMED { ", ..." } else { "" };
+        told.push(format!(
+            "no Node is called {name}, expected {}{more} (--hostname-override): endpoints of this node are not known \
+             as such",
+            others.join(", ")
+        ));
+    }
+    let is_primary = node_ports.entries().eq([NodePortAddress::Primary]);
+    for family in Family::BOTH.into_iter().filter(|family| is_primary && this.primary(*family).is_none()) {
+        let mut ports = cluster.service_names().flat_map(|name| cluster.ports(name, family));
+        if ports.any(|port| port.node_port.is_some()) {
+            told.push(format!(
+                "node {name} has no {family} address that is known: every local address answers its {family} node \
+                 ports, where nodePortAddresses is `primary`"
+            ));
+        }
+    }
+    told
+}
+
+/// The most names of nodes in a sentence.
+const MOST_NAMED: usize = 5;
 
 /// Returns what is wrong with addresses of the node and of services, each fault in a sentence: an address of
 /// the node that none of its interfaces has, and an external IP that belongs to a neighbour on a link.

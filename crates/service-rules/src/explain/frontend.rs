@@ -1,13 +1,14 @@
 //! Finds the frontend that a packet is addressed to, or says what its destination is instead.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU16;
 
 use sluicegate_services::{
-    ClaimKind, Family, Frontend as Claimed, NodePortAddresses, NodePorts, Protocol, ServiceName, ServicePort,
+    ClaimKind, Family, Frontend as Claimed, NodePortAddress, NodePortAddresses, NodePorts, Protocol,
+    ServiceName, ServicePort,
 };
 
-use super::{Context, Verdict};
+use super::{Context, Settings, Verdict};
 use crate::Mode;
 
 /// The destination of a packet.
@@ -38,6 +39,12 @@ impl<'a> Context<'a> {
                 ClaimKind::HealthCheckNodePort => Destination::HealthCheck(name.clone()),
                 _ => self.by_node_port(name, number).unwrap_or_else(|| Destination::Other(self.other())),
             },
+            Some((name, kind)) if self.is_forwarded_localhost(ip, kind) => {
+                Destination::Other(Verdict::Untouched(format!(
+                    "{number}/{protocol} is a node port of Service {name}; the proxier itself listens there, and \
+                     forwards connections to {ip} in user space"
+                )))
+            }
             Some((name, _)) if self.is_local(ip) => Destination::Other(Verdict::Untouched(format!(
                 "{number}/{protocol} is a node port of Service {name}, but node ports are served on {} \
                  (nodePortAddresses), not on {ip}",
@@ -81,7 +88,30 @@ impl<'a> Context<'a> {
     /// Returns the addresses that serve node ports, loopback aside.
     fn node_ports(&self) -> NodePorts {
         let Self { settings, cluster, family, .. } = self;
-        settings.node_port_addresses.resolve(*family, cluster.node(), settings.local_addresses.as_deref())
+        let local = settings.local_addresses.as_deref();
+        settings.node_port_addresses.resolve(*family, cluster.node(), local).without_loopback()
+    }
+
+    /// Returns whether the proxier listens at a node port on a loopback address, as it can in nftables mode for
+    /// TCP.
+    fn is_forwarded_localhost(&self, ip: IpAddr, kind: ClaimKind) -> bool {
+        let is_localhost = match ip {
+            IpAddr::V4(ip) => ip == Ipv4Addr::LOCALHOST,
+            IpAddr::V6(ip) => ip == Ipv6Addr::LOCALHOST,
+        };
+        let Settings { mode, localhost_node_ports, .. } = *self.settings;
+        let is_tcp = kind == ClaimKind::NodePort && self.question.protocol == Protocol::Tcp;
+        is_localhost && is_tcp && mode == Mode::Nftables && localhost_node_ports
+    }
+
+    /// Returns whether an address answers node ports if it is one of this node, where the addresses of its
+    /// interfaces are not known.
+    fn may_serve_node_ports(&self, ip: IpAddr) -> bool {
+        let is_within = || {
+            let mut entries = self.settings.node_port_addresses.entries();
+            entries.any(|entry| matches!(entry, NodePortAddress::Within(net) if net.contains(&ip)))
+        };
+        self.settings.local_addresses.is_none() && (self.node_ports() == NodePorts::All || is_within())
     }
 
     fn serves_node_ports(&self, ip: IpAddr) -> bool {
@@ -136,9 +166,23 @@ impl<'a> Context<'a> {
                     "{ip} is an address of this node, and no Service has node port {}/{protocol}",
                     to.port()
                 ),
-                false => format!("no Service, endpoint or node port has the address {to}/{protocol}"),
+                false => self.possible_node_port(ip).unwrap_or_else(|| {
+                    format!("no Service, endpoint or node port has the address {to}/{protocol}")
+                }),
             },
         ))
+    }
+
+    /// Says which node port an address answers if it is one of this node.
+    fn possible_node_port(&self, ip: IpAddr) -> Option<String> {
+        let (number, protocol) = (NonZeroU16::new(self.question.to.port())?, self.question.protocol);
+        let (name, _) = self.cluster.owner(&Claimed::NodePort(self.family, protocol, number))?;
+        self.may_serve_node_ports(ip).then(|| {
+            format!(
+                "{number}/{protocol} is a node port of Service {name}, which {ip} answers if it is an address of this \
+                 node: that is known on the node itself"
+            )
+        })
     }
 
     /// Returns what becomes of packets to a cluster IP at a port that its service does not have.
@@ -247,7 +291,8 @@ impl<'a> Context<'a> {
 
 /// Returns the value of `nodePortAddresses` as it is configured.
 pub(super) fn configured(addresses: &NodePortAddresses) -> String {
-    addresses.entries().map(|entry| entry.to_string()).collect::<Vec<_>>().join(", ")
+    let entries: Vec<_> = addresses.entries().map(|entry| entry.to_string()).collect();
+    if entries.is_empty() { "none, as by default".to_owned() } else { entries.join(", ") }
 }
 
 /// Returns the field by which a service has a frontend.

@@ -50,7 +50,10 @@ pub struct Settings {
     /// How an endpoint is chosen for the connections of services that do not say it themselves, in nftables
     /// mode.
     pub scheduler: Scheduler,
-    /// Whether node ports are served on 127.0.0.1, which iptables mode can do.
+    /// The scheduler of IPVS, as ipvsadm calls it, in ipvs mode: `rr` where this is `None`.
+    pub ipvs_scheduler: Option<String>,
+    /// Whether node ports are served on localhost: in iptables mode by rules, on 127.0.0.1; in nftables mode
+    /// those of TCP, by the proxier itself.
     pub localhost_node_ports: bool,
     /// The addresses of this node's interfaces; `None` where they are not known, and those of the Node object
     /// stand for them.
@@ -172,8 +175,9 @@ pub enum Verdict {
 pub struct Choice {
     /// The endpoint.
     pub endpoint: SocketAddr,
-    /// The probability that a client which sticks to none is sent to it.
-    pub probability: f64,
+    /// The probability that a client which sticks to none is sent to it; `None` where a scheduler of IPVS
+    /// decides by what is not known here.
+    pub probability: Option<f64>,
     /// The source address that it sees.
     pub source: Source,
 }

@@ -118,7 +118,7 @@ proptest! {
             };
             prop_assert_eq!(explanation.verdict.as_str(), verdict);
             if let Verdict::Forwarded { choices, .. } = &explanation.verdict {
-                let sum: f64 = choices.iter().map(|choice| choice.probability).sum();
+                let sum: f64 = choices.iter().filter_map(|choice| choice.probability).sum();
                 prop_assert!((sum - 1.0).abs() < 1e-9);
             }
         }
@@ -204,6 +204,56 @@ fn modes_differ_as_kube_proxy_does() {
         let from = if to.starts_with("127") { "127.0.0.1" } else { "192.0.2.1" };
         let explanation = ask(&cluster, &settings, from, to, Protocol::Tcp);
         assert_eq!(explanation.verdict.as_str(), verdict, "{explanation}");
+    }
+}
+
+#[test]
+fn node_ports_on_localhost_are_the_proxiers_own_in_nftables_mode() {
+    let cluster = cluster(service(), vec![ready()]);
+    let on = |localhost_node_ports, protocol| {
+        let settings = Settings { localhost_node_ports, ..pods() };
+        ask(&cluster, &settings, "127.0.0.1", "127.0.0.1:30080", protocol).verdict.to_string()
+    };
+    let listens = "the proxier itself listens there";
+    assert!(on(true, Protocol::Tcp).contains(listens), "{}", on(true, Protocol::Tcp));
+    assert!(!on(false, Protocol::Tcp).contains(listens));
+    assert!(on(false, Protocol::Tcp).contains("served on 192.168.0.2 (nodePortAddresses), not on 127.0.0.1"));
+}
+
+#[test]
+fn an_address_that_may_be_the_nodes_is_not_denied() {
+    let cluster = cluster(service(), vec![ready()]);
+    let every = Settings { node_port_addresses: NodePortAddresses::every(), ..pods() };
+    let within = Settings { node_port_addresses: "198.18.0.0/16".parse().unwrap(), ..pods() };
+    let to = "198.18.0.1:30080";
+    for settings in [every.clone(), within] {
+        let text = ask(&cluster, &settings, "192.0.2.1", to, Protocol::Tcp).verdict.to_string();
+        let told = "30080/TCP is a node port of Service demo/web, which 198.18.0.1 answers if it is an address of this \
+                    node";
+        assert!(text.to_lowercase().contains(&told.to_lowercase()), "{text}");
+        let known = Settings { local_addresses: Some(vec!["198.18.0.1".parse().unwrap()]), ..settings };
+        let explanation = ask(&cluster, &known, "192.0.2.1", to, Protocol::Tcp);
+        assert_eq!(explanation.verdict.as_str(), "forwarded", "{explanation}");
+        let other = Settings { local_addresses: Some(Vec::new()), ..known };
+        let text = ask(&cluster, &other, "192.0.2.1", to, Protocol::Tcp).verdict.to_string();
+        assert!(text.contains("no Service, endpoint or node port has the address"), "{text}");
+    }
+    // No Service has this one.
+    let text = ask(&cluster, &every, "192.0.2.1", "198.18.0.1:30081", Protocol::Tcp).verdict.to_string();
+    assert!(text.contains("no Service, endpoint or node port has the address"), "{text}");
+}
+
+#[test]
+fn what_ipvs_chooses_by_its_state_has_no_probability() {
+    let endpoints = (1..=2).map(|last| SliceEndpoint { ip: [10, 244, 0, last].into(), ..ready() }).collect();
+    let cluster = cluster(service(), endpoints);
+    for (name, probability) in [(None, Some(0.5)), (Some("rr"), Some(0.5)), (Some("sh"), None)] {
+        let settings = Settings { mode: Mode::Ipvs, ipvs_scheduler: name.map(str::to_owned), ..pods() };
+        let explanation = ask(&cluster, &settings, "10.244.0.77", "172.30.0.1:80", Protocol::Tcp);
+        let line = format!("configuration, ipvs.scheduler: {} -> ", name.unwrap_or("rr"));
+        assert!(explanation.to_string().contains(&line), "{explanation}");
+        let Verdict::Forwarded { choices, .. } = &explanation.verdict else { panic!("{explanation}") };
+        assert!(choices.len() == 2 && choices.iter().all(|choice| choice.probability == probability));
     }
 }
 

@@ -60,8 +60,11 @@ impl fmt::Display for Verdict {
 
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = self.probability * 100.0;
-        write!(f, "{} ({percent:.1} %), whose source address is {}", self.endpoint, self.source)
+        self.endpoint.fmt(f)?;
+        if let Some(probability) = self.probability {
+            write!(f, " ({:.1} %)", probability * 100.0)?;
+        }
+        write!(f, ", whose source address is {}", self.source)
     }
 }
 

@@ -101,7 +101,8 @@ impl Traffic<'_> {
         let addresses: Vec<SocketAddr> = used.iter().map(|considered| considered.address).collect();
         let port = self.context.question.from_port.map_or(0, NonZeroU16::get);
         let client = SocketAddr::new(self.context.question.from, port);
-        // Where it is not known, no endpoint is preferred for all that is known here.
+        let is_known = self.ipvs_scheduler().is_none_or(|name| name == ROUND_ROBIN);
+        // Where the client has an endpoint already, none is preferred for all that is known here.
         let scheduler = scheduler.unwrap_or_default();
         let chosen = scheduling::chosen(scheduler, client, &addresses);
         let shares = scheduling::shares(scheduler, &addresses);
@@ -109,7 +110,7 @@ impl Traffic<'_> {
             let is_chosen = chosen.is_none_or(|endpoint| endpoint == considered.address);
             is_chosen.then(|| Choice {
                 endpoint: considered.address,
-                probability: if chosen.is_some() { 1.0 } else { share },
+                probability: is_known.then_some(if chosen.is_some() { 1.0 } else { share }),
                 source: self.source(considered, masquerades),
             })
         };
@@ -125,7 +126,20 @@ impl Traffic<'_> {
             Mode::Nftables => {}
             Mode::Iptables => return Some(Scheduler::Random),
             // All services have one of the kernel's.
-            Mode::Ipvs => return None,
+            Mode::Ipvs => {
+                let name = self.ipvs_scheduler()?;
+                decisions.push(Decision {
+                    object: "configuration".to_owned(),
+                    field: "ipvs.scheduler",
+                    value: name.to_owned(),
+                    effect: match name {
+                        ROUND_ROBIN => "one endpoint after the other".to_owned(),
+                        _ => "IPVS chooses by its state, or by the client, which is not computed here"
+                            .to_owned(),
+                    },
+                });
+                return None;
+            }
         }
         let effect = match scheduler {
             Scheduler::Random if own.is_none() => return Some(scheduler),
@@ -144,6 +158,13 @@ impl Traffic<'_> {
             },
         });
         Some(scheduler)
+    }
+
+    /// Returns the scheduler of IPVS, in ipvs mode.
+    fn ipvs_scheduler(&self) -> Option<&str> {
+        let settings = self.context.settings;
+        let name = settings.ipvs_scheduler.as_deref().unwrap_or(ROUND_ROBIN);
+        (settings.mode == Mode::Ipvs).then_some(name)
     }
 
     fn is_internal(&self) -> bool {
@@ -381,3 +402,6 @@ impl Traffic<'_> {
         }
     }
 }
+
+/// The scheduler of IPVS that is the default: all destinations have the weight 1, so each gets its share.
+const ROUND_ROBIN: &str = "rr";

@@ -314,7 +314,14 @@ impl Fields<'_> {
     }
 
     fn scheduler(&mut self, object: &api::Service) -> Option<Scheduler> {
-        let text = object.metadata.annotations.as_ref()?.get(Scheduler::ANNOTATION)?;
+        let annotations = object.metadata.annotations.as_ref()?;
+        // A misspelt key would be as silent as one of another program.
+        let of_ours = annotations.keys().filter(|key| key.starts_with(Scheduler::ANNOTATION_PREFIX));
+        for key in of_ours.filter(|key| *key != Scheduler::ANNOTATION) {
+            let reason = format!("there is no such annotation: expected {}", Scheduler::ANNOTATION);
+            self.leave_out(&format!("metadata.annotations[{key}]"), reason);
+        }
+        let text = annotations.get(Scheduler::ANNOTATION)?;
         let of_service = |scheduler| match scheduler {
             Scheduler::Maglev(slots) if slots.get() > Slots::MAX_OF_SERVICE => {
                 Err(UnknownScheduler::TooMany(slots.get()))
@@ -322,6 +329,10 @@ impl Fields<'_> {
             scheduler => Ok(scheduler),
         };
         Some(text.parse().and_then(of_service).unwrap_or_else(|error: UnknownScheduler| {
+            let error = match error {
+                UnknownScheduler::Slots(number) => UnknownScheduler::SlotsOfService(number),
+                error => error,
+            };
             self.leave_out(Scheduler::FIELD, format!("{error}; {} is used", Scheduler::Random));
             Scheduler::Random
         }))

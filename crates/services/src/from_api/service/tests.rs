@@ -319,7 +319,11 @@ fn a_scheduler_that_is_not_known_is_told_and_random_is_used() {
     assert_eq!(read("source-hash"), (Some(Scheduler::SourceHash), Vec::new()));
     for (text, expected) in [
         ("lc", "random, round-robin, source-hash, maglev or maglev:SLOTS, found \"lc\""),
-        ("maglev:1000", "a prime number of slots from 11 to 65521 after `maglev:`, found \"1000\""),
+        (
+            "maglev:1000",
+            "a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"1000\"",
+        ),
+        ("maglev:4099", "at most 4093 slots of a Service, found 4099"),
     ] {
         let told = format!(
             "Service default/web: metadata.annotations[sluicegate.github.io/scheduler]: expected {expected}; random \
@@ -328,4 +332,23 @@ fn a_scheduler_that_is_not_known_is_told_and_random_is_used() {
         assert_eq!(read(text), (Some(Scheduler::Random), vec![told]));
     }
     assert_eq!(accepted("spec: {clusterIP: 10.0.0.1}").scheduler, None);
+}
+
+#[test]
+fn an_annotation_of_ours_that_does_not_exist_is_told() {
+    let mut object = api::Service::default();
+    object.metadata.name = Some("web".to_owned());
+    let keys = ["sluicegate.github.io/schedular", "example.com/schedular", Scheduler::ANNOTATION];
+    object.metadata.annotations = Some(keys.map(|key| (key.to_owned(), "maglev".to_owned())).into());
+    object.spec = Some(api::ServiceSpec { cluster_ip: Some("10.0.0.1".to_owned()), ..Default::default() });
+    let Converted { admission, left_out, .. } = Service::from_api(&object).unwrap();
+    assert_eq!(admission.accepted().unwrap().scheduler, Some(Scheduler::Maglev(Slots::default())));
+    let told: Vec<_> = left_out.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "Service default/web: metadata.annotations[sluicegate.github.io/schedular]: there is no such annotation: \
+          expected sluicegate.github.io/scheduler"
+        ]
+    );
 }
