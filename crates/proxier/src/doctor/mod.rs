@@ -184,11 +184,27 @@ impl Diagnosis {
                 (Verdict::Good, "for --nftables-fastpath-after, past the chains of all programs".to_owned())
             }
             Ok(false) => {
-                (Verdict::Good, "not in this kernel: --nftables-fastpath-after does nothing".to_owned())
+                (Verdict::Notice, "not in this kernel: --nftables-fastpath-after does nothing".to_owned())
             }
             Err(error) => (Verdict::Unknown, error.to_string()),
         };
         self.add(mode, "flowtables (optional)", verdict, detail);
+        for family in [nft::Family::IP, nft::Family::IP6] {
+            let Ok(name) = nft::Name::new(TABLE) else { continue };
+            let id = nft::TableId::new(family, name);
+            match read::table(&mut socket, &id) {
+                Ok(table) => {
+                    if let Some(owner) = table.and_then(|table| table.owner) {
+                        let detail = format!(
+                            "belongs to another process (flag owner, netlink port {owner}, mostly its number): nobody \
+                             else can change it until that one ends"
+                        );
+                        self.add(mode, format!("table {id}"), Verdict::Missing, detail);
+                    }
+                }
+                Err(error) => self.add(mode, format!("table {id}"), Verdict::Unknown, error.to_string()),
+            }
+        }
         match foreign::tables(&mut socket) {
             Ok(tables) => {
                 self.others.extend(tables.iter().map(|table| {

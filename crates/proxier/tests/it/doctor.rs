@@ -117,3 +117,36 @@ fn what_of_a_configuration_has_no_effect_is_named() {
     });
     let _ = std::fs::remove_file(path);
 }
+
+#[test]
+fn a_table_that_another_process_owns_is_told() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    testns::netns(|| {
+        // The owner is the process that adds the table, as long as it lives.
+        let mut owner = Command::new("nft")
+            .arg("-i")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("nft");
+        let mut input = owner.stdin.take().expect("a pipe");
+        std::io::Write::write_all(&mut input, b"add table ip kube-proxy { flags owner; }\n")
+            .expect("a command");
+        let owned = || testns::sh("nft list tables").contains("kube-proxy");
+        for _ in 0..1000 {
+            if owned() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(owned(), "nft has not added its table");
+        let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier")).arg("doctor").output();
+        let text = String::from_utf8(output.expect("the command").stdout).expect("text");
+        drop(input);
+        owner.wait().expect("nft");
+        assert!(text.contains("belongs to another process"), "{text}");
+        assert!(!text.contains("nftables mode: works"), "{text}");
+    });
+}

@@ -189,8 +189,8 @@ fn packets_go_where_the_explanation_says_in_both_layouts() {
             }
         });
         // Settings that are not those of the rules.
-        let (status, found) =
-            follow(&network, "client", WEB, Transport::Tcp, &["--cluster-cidr", "0.0.0.0/0"]);
+        let client_is_pod = ["--detect-local-mode", "NodeCIDR", "--node-pod-cidr", "192.168.0.0/16"];
+        let (status, found) = follow(&network, "client", WEB, Transport::Tcp, &client_is_pod);
         assert_eq!(status, Some(1), "{layout}: {found:#}");
         let how = found["disagreement"].as_str().expect("a reason");
         assert!(how.contains("masqueraded by table ip kube-proxy"), "{layout}: {how}");

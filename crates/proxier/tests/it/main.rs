@@ -19,6 +19,7 @@ mod kube;
 mod localhost;
 mod lock;
 mod memory;
+mod node;
 mod robust;
 mod run;
 mod schedulers;
