@@ -70,6 +70,9 @@ macro_rules! names {
         impl $type {
             $($(#[$item])* pub const $const: Self = Self(Name::literal($text));)*
 
+            /// The constants of this type. A kernel may know others.
+            pub const KNOWN: &[Self] = &[$(Self::$const),*];
+
             /// Checks a name: 1 to 15 printable ASCII characters, no white space.
             ///
             /// # Errors

@@ -285,6 +285,9 @@ impl ProxyArgs {
     fn in_vain(&self) -> Result<Vec<String>, Error> {
         let mut warnings = companions::check(self)?;
         warnings.extend(self.localhost_in_vain());
+        if self.proxy_mode == Mode::Ipvs {
+            warnings.extend(self.ipvs.unknown_scheduler());
+        }
         Ok(warnings)
     }
 

@@ -71,6 +71,21 @@ impl IpvsArgs {
         Ok(())
     }
 
+    /// Returns a warning where the scheduler is none that Linux has: whether this kernel has it shows with the
+    /// first service alone.
+    pub(crate) fn unknown_scheduler(&self) -> Option<String> {
+        let (name, known) = (self.ipvs_scheduler, Scheduler::KNOWN);
+        // The last is what the kernel reports of a service without one.
+        let usual = known.iter().filter(|known| **known != Scheduler::NONE);
+        let usual: Vec<_> = usual.map(Scheduler::as_str).collect();
+        (!usual.contains(&name.as_str())).then(|| {
+            format!(
+                "--ipvs-scheduler {name}: Linux has no scheduler of this name, expected one of {}",
+                usual.join(", ")
+            )
+        })
+    }
+
     /// Returns the timeouts of connections.
     pub(crate) fn timeouts(&self) -> Timeouts {
         Timeouts {

@@ -1,4 +1,4 @@
-//! What is not known of this node, or given twice, is told by every command that plans.
+//! What is not known of this node or kernel, or given twice, is told by every command that plans.
 
 use std::process::Output;
 
@@ -58,6 +58,16 @@ fn a_second_network_or_address_of_a_family_is_refused() {
     let both = "10.0.0.0/8,fd00::/64";
     let (is_done, told) = run(&["check", "--hostname-override", "n1", "--cluster-cidr", both]);
     assert!(is_done, "{told}");
+}
+
+#[test]
+fn a_scheduler_of_ipvs_that_linux_does_not_have_is_told() {
+    let check = |name: &str| {
+        run(&["check", "--hostname-override", "n1", "--proxy-mode", "ipvs", "--ipvs-scheduler", name]).1
+    };
+    assert!(check("wrl").contains("--ipvs-scheduler wrl: Linux has no scheduler of this name"));
+    assert!(check("none").contains("--ipvs-scheduler none: Linux has no scheduler of this name"));
+    assert!(!check("mh").contains("no scheduler of this name"));
 }
 
 #[test]
