@@ -69,14 +69,15 @@ const OF: [&str; 7] = [
     "50 changes a second, each: 99th percentile",
 ];
 const BY: [&str; 3] = ["sluicegate, maps", "kube-proxy, nftables", "kube-proxy, iptables-nft"];
-const TEXT: &str = "sluicegate and kube-proxy 1.36.2, one after the other in one sitting on the same machine, with the \
-                    objects of a real API server (kube-apiserver 1.36.2, etcd 3.6), five endpoints a service, cluster \
-                    IPs of IPv4, no affinity, `minSyncPeriod` 1 s: 2 processors (Intel Xeon, virtual), Linux 6.18, nft \
-                    1.0.6, iptables 1.8.9 (nf_tables). Each figure is of one run, and these are not measured again by \
-                    `cargo xtask bench`. A change is a PUT of an EndpointSlice until the kernel's event names the new \
-                    address; about 4.5 ms of it are the API server's. Of kube-proxy's 5.4 s at 10,000 services 5.3 s \
-                    are `nft list table`, which its version 1.37 no longer starts; that was not measured. Its memory is \
-                    without the children that it starts. The start of iptables mode is `iptables-restore` 1.8.9.";
+const TEXT: &str = "sluicegate and kube-proxy 1.36.2, one after the other in one sitting on the same machine, with \
+                    the objects of a real API server (kube-apiserver 1.36.2, etcd 3.6), five endpoints a service, \
+                    cluster IPs of IPv4, no affinity, each with its default `minSyncPeriod` (kube-proxy 1 s, \
+                    sluicegate 50 ms): 2 processors (Intel Xeon, virtual), Linux 6.18, nft 1.0.6, iptables 1.8.9 \
+                    (nf_tables). Each figure is of one run, and these are not measured again by `cargo xtask bench`. \
+                    A change is a PUT of an EndpointSlice until the kernel's event names the new address; about 4.5 \
+                    ms of it are the API server's. Of kube-proxy's 5.4 s at 10,000 services 5.3 s are `nft list \
+                    table`, which its version 1.37 no longer starts; that was not measured. Its memory is without \
+                    the children that it starts. The start of iptables mode is `iptables-restore` 1.8.9.";
 
 #[cfg(test)]
 mod tests {
