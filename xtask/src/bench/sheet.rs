@@ -624,7 +624,7 @@ impl Table {
             Self::Tools { area } => tools(records, area),
             Self::Beside { area, of, by } => beside(records, area, of, by, |_, record| cell(record)),
             Self::Against { area, of, by } => beside(records, area, of, by, |first, record| match first {
-                Some(first) if first != record => times(&record.over(first)),
+                Some(first) if first != record => times(record, first),
                 _ => cell(record),
             }),
         };
@@ -734,9 +734,13 @@ fn cell(record: &Record) -> String {
     }
 }
 
-/// Writes how many times as much it is.
-fn times([low, median, high]: &[f64; 3]) -> String {
-    format!("{median:.2} ({low:.2}–{high:.2})")
+/// Writes how many times as much it is as another.
+fn times(record: &Record, other: &Record) -> String {
+    let [low, median, high] = record.over(other);
+    match record.is_single() {
+        true => format!("{median:.2}"),
+        false => format!("{median:.2} ({low:.2}–{high:.2})"),
+    }
 }
 
 /// Writes three digits of a number.
@@ -801,7 +805,7 @@ mod tests {
     fn the_others_stand_against_the_first_round_by_round() {
         let records = records(&[("a/x/one", 10, 2e6), ("a/x/two", 10, 5e6), ("a/x/two", 100, 5e6)]);
         let table = Table::Against { area: "a", of: &["x"], by: &["one", "two"] };
-        let lines = "| x | 10 | 2.00 ms | 2.50 (2.50–2.50) |\n| x | 100 |  | 5.00 ms |\n";
+        let lines = "| x | 10 | 2.00 ms | 2.50 |\n| x | 100 |  | 5.00 ms |\n";
         assert!(table.text(&records, "services").ends_with(lines), "{}", table.text(&records, "services"));
     }
 
