@@ -244,7 +244,7 @@ fn choices(
     let question = Question { from, from_port, interface: None, to, protocol: Protocol::Tcp };
     let explanation = explain(cluster, &settings, &question).expect("an answer");
     let Verdict::Forwarded { choices, .. } = &explanation.verdict else { panic!("{explanation}") };
-    choices.iter().map(|choice| (choice.endpoint, choice.probability)).collect()
+    choices.iter().map(|choice| (choice.endpoint, choice.probability.expect("a probability"))).collect()
 }
 
 fn nanoseconds(time: Duration) -> f64 {
