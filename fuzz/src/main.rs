@@ -17,6 +17,7 @@ mod manifests;
 mod nfacct;
 mod nft_follow;
 mod nft_json;
+mod nft_listing;
 mod nft_reconcile;
 mod nft_text;
 mod nftables_dump;
@@ -54,6 +55,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("nfacct", nfacct::run),
     ("nft-follow", nft_follow::run),
     ("nft-json", nft_json::run),
+    ("nft-listing", nft_listing::run),
     ("nft-reconcile", |data| nft_reconcile::run(text(data))),
     ("nft-text", nft_text::run),
     ("nftables-dump", nftables_dump::run),

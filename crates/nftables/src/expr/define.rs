@@ -232,10 +232,6 @@ macro_rules! expressions {
                     $( self.$field.put(w, $attribute); )*
                 }
 
-#[cfg_attr(
-    not(any(feature = "fake", feature = "reconcile")),
-    allow(dead_code, reason = "`reconcile` and `fake` compare rules by it")
-)]
                 fn registers(
                     &mut self,
                     #[allow(unused_variables, reason = "some have no field")]
@@ -315,10 +311,6 @@ macro_rules! expressions {
             }
 
             /// Calls a function with each register of the expression, and of the expressions nested in it.
-#[cfg_attr(
-    not(any(feature = "fake", feature = "reconcile")),
-    allow(dead_code, reason = "`reconcile` and `fake` compare rules by it")
-)]
             pub(crate) fn registers(&mut self, visit: &mut dyn FnMut(&mut Register)) {
                 match self {
                     $( Self::$kind(expr) => expr.registers(visit), )*

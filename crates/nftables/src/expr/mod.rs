@@ -52,12 +52,10 @@
 //! Low-level expressions go into a rule as [`Statement::Raw`](crate::lang::Statement::Raw).
 
 mod bytes;
-#[cfg(any(feature = "fake", feature = "reconcile"))]
 pub(crate) mod complete;
 pub(crate) mod data;
 pub(crate) mod define;
 mod kinds;
-#[cfg(any(feature = "fake", feature = "reconcile"))]
 pub(crate) mod register;
 #[cfg(test)]
 pub(crate) mod sample;

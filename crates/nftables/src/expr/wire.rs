@@ -29,10 +29,6 @@ pub(crate) trait Value: Sized {
     fn read(attribute: &Attribute<'_>) -> Result<Self, Fault>;
 
     /// Calls a function with each register in the value; most values have none.
-    #[cfg_attr(
-        not(any(feature = "fake", feature = "reconcile")),
-        allow(dead_code, reason = "`reconcile` and `fake` compare rules by it")
-    )]
     fn visit_registers(&mut self, _visit: &mut dyn FnMut(&mut Register)) {}
 }
 
@@ -44,10 +40,6 @@ pub(crate) trait Field: Sized {
     fn put(&self, w: &mut Writer<'_>, kind: u16);
     fn read(attribute: &Attribute<'_>) -> Result<Self::Found, Fault>;
     fn found(found: Option<Self::Found>, what: &'static str) -> Result<Self, Fault>;
-    #[cfg_attr(
-        not(any(feature = "fake", feature = "reconcile")),
-        allow(dead_code, reason = "`reconcile` and `fake` compare rules by it")
-    )]
     fn registers(&mut self, visit: &mut dyn FnMut(&mut Register));
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::check::KnownSets;
 use crate::compile::lower::{Before, Intervals, Lowered, lower};
-use crate::compile::raise::{Sets, raise};
+use crate::compile::raise::{Ground, Sets, raise};
 use crate::error::{ContentProblem, Error};
 use crate::expr::{Data, Expr, Verdict, VerdictCode};
 use crate::listing::{TableContent, insert_bound_rules};
@@ -109,7 +109,7 @@ impl TableContent {
         let Lowered { mut exprs, before, .. } = lowered.map_err(|cause| {
             Error::content(format!("rule {rule}"), ContentProblem::Statement(Box::new(cause)))
         })?;
-        let family = self.table.id.family;
+        let table = &self.table.id;
         let named = self.sets.iter().map(|(set, _)| (set.id.name.clone(), (set.clone(), Vec::new())));
         let mut sets: Sets = named.collect();
         let mut bound: HashMap<Name, Vec<BoundRule>> = HashMap::new();
@@ -126,14 +126,14 @@ impl TableContent {
                 }
                 Before::Rule { chain, mut exprs, comment } => {
                     exprs.iter_mut().for_each(name_anonymous);
-                    let statements = raise(family, &sets, &exprs);
+                    let statements = raise(&Ground::new(table, &sets), &exprs);
                     let rules = bound.entry(anonymous_name("chain", chain)).or_default();
                     rules.push(BoundRule { statements, comment });
                 }
             }
         }
         exprs.iter_mut().for_each(name_anonymous);
-        let mut statements = raise(family, &sets, &exprs);
+        let mut statements = raise(&Ground::new(table, &sets), &exprs);
         insert_bound_rules(&mut statements, |name| bound.get(name).cloned());
         Ok(Rule { statements: statements.into(), ..rule.clone() })
     }

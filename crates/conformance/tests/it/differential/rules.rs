@@ -21,6 +21,7 @@ pub(crate) enum About {
     Contexts,
     Shifts,
     Addresses,
+    Given,
 }
 
 impl Sample {
@@ -39,6 +40,18 @@ impl fmt::Display for Sample {
 /// Returns all of them, in a fixed order.
 pub(crate) fn all() -> Vec<Sample> {
     [bit_fields(), operators(), contexts(), shifts(), addresses()].concat()
+}
+
+/// Returns the rules of a file: each line is a family, and a rule.
+pub(crate) fn of_file(path: &str) -> Vec<Sample> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let sample = |line: &str| {
+        let (family, rule) = line.split_once(' ')?;
+        let families = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+        let family = families.into_iter().find(|of| *of == family)?;
+        Some(Sample { family, rule: rule.to_owned(), about: About::Given })
+    };
+    text.lines().filter_map(sample).collect()
 }
 
 /// A key that a rule compares, with values of it: the least, some between, the greatest.

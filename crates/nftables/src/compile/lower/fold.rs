@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::key::EtherAddr;
 use crate::tree::{BinaryOp, Expression, Value};
 
 /// Returns the key without `^ CONSTANT`, and the members (`of` has the value of each) with that constant; both as
@@ -50,6 +51,14 @@ fn xor(value: &Value, toggled: &Value) -> Option<Value> {
         }
         (Value::Address(IpAddr::V6(value)), Value::Address(IpAddr::V6(toggled))) => {
             Value::Address(IpAddr::V6((value.to_bits() ^ toggled.to_bits()).into()))
+        }
+        (Value::Ether(value), Value::Ether(toggled)) => {
+            let mut bytes = value.0;
+            bytes.iter_mut().zip(toggled.0).for_each(|(byte, toggled)| *byte ^= toggled);
+            Value::Ether(EtherAddr(bytes))
+        }
+        (Value::Bytes(value), Value::Bytes(toggled)) if value.len() == toggled.len() => {
+            Value::Bytes(value.iter().zip(toggled.iter()).map(|(byte, toggled)| byte ^ toggled).collect())
         }
         _ => return None,
     })

@@ -330,7 +330,7 @@ fn is_whole(expression: &Expression, bytes: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::compile::raise::{Sets, raise};
+    use crate::compile::raise::{Raise, Sets, in_words};
     use crate::expr::{self, Data, Expr, ExthdrOp, Register};
     use crate::family::Family;
     use crate::tree::Statement;
@@ -360,7 +360,8 @@ mod tests {
         };
         let cmp = expr::Cmp { sreg: register, op: expr::CmpOp::EQ, data: Data::Value([0, 1].into()) };
         let exprs: Vec<Expr> = vec![option.into(), bits.into(), cmp.into()];
-        let statements = raise(Family::IP, &Sets::new(), &exprs);
+        let sets = Sets::new();
+        let statements = in_words(Raise::new(Family::IP, &sets), &exprs);
         assert!(!matches!(statements[..], [Statement::Raw(_)]), "{statements:?}");
     }
 }

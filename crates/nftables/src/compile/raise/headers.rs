@@ -304,13 +304,16 @@ impl Raise<'_> {
 
     /// Drops the match of the network protocol; returns whether there is one.
     pub(super) fn drop_network_match(&mut self) -> bool {
+        if self.keeps_implied {
+            return false;
+        }
         let at = self.implied.network.take();
         at.into_iter().for_each(|at| self.drop_at(at));
         at.is_some()
     }
 
     pub(super) fn drop_at(&mut self, at: usize) {
-        if let Some(statement) = self.out.get_mut(at) {
+        if let Some(statement) = self.out.get_mut(at).filter(|_| !self.keeps_implied) {
             *statement = None;
         }
     }

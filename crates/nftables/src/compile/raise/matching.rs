@@ -323,7 +323,7 @@ fn bits(data: &[u8], from: u16, width: u16, field: u16) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::raise::{Sets, raise};
+    use crate::compile::raise::{Raise, Sets, in_words};
     use crate::expr::{Bitwise, Cmp, Data, Expr, Register};
     use crate::family::Family;
     use crate::tree::Payload;
@@ -349,7 +349,8 @@ mod tests {
         let compare = Cmp { sreg: register, op, data: Data::Value(data.into()) };
         let exprs: [Expr; 3] = [load.into(), bits.into(), compare.into()];
         let family = if field.bits() == 32 { Family::IP } else { Family::IP6 };
-        let statements = raise(family, &Sets::new(), &exprs);
+        let sets = Sets::new();
+        let statements = in_words(Raise::new(family, &sets), &exprs);
         match &statements[..] {
             [Statement::Raw(_)] => String::new(),
             all => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),

@@ -1,6 +1,9 @@
 //! Raises the kernel's expressions to the typed language, in the form that nft lists. A rule that the
 //! language cannot express becomes [`Statement::Raw`] as a whole, so nothing is lost; modules of xtables, which
 //! have nothing to do with the expressions beside them, become one each.
+//!
+//! The language cannot express what its statements are not lowered to again: each rule is compared
+//! (`meaning`), so that no listing says something else than the kernel does.
 
 mod bits;
 mod constant;
@@ -8,23 +11,45 @@ mod headers;
 mod inner;
 mod lookup;
 mod matching;
+mod meaning;
 mod statement;
 
 use std::collections::HashMap;
 
+use crate::check::{KnownSets, LowerError};
 use crate::compile::lower::imply::Link;
+use crate::compile::lower::{Intervals, Lowered, lower};
 use crate::compile::raise::constant::constant;
 use crate::expr::{self, CtKey, Data, Expr, FibFlags, HashType, MetaKey, PayloadBase, Register};
 use crate::family::Family;
 use crate::key::{Part, is_byte_swapped};
 use crate::name::Name;
-use crate::object::{Element, Set, SetFlags};
+use crate::object::{Element, Set, SetFlags, TableId};
 use crate::tree::expression::*;
 use crate::tree::{Payload, Statement};
 
 /// Returns the statements that these expressions implement.
-pub(crate) fn raise(family: Family, sets: &Sets, exprs: &[Expr]) -> Vec<Statement> {
-    let mut raise = Raise::new(family, sets);
+pub(crate) fn raise(ground: &Ground<'_>, exprs: &[Expr]) -> Vec<Statement> {
+    let (family, sets) = (ground.table.family, ground.sets);
+    let statements = in_words(Raise::new(family, sets), exprs);
+    if matches!(statements[..], [Statement::Raw(_)]) {
+        return statements;
+    }
+    match ground.lowered(&statements) {
+        // Nobody loads it, so it cannot become something else.
+        Err(_) => return statements,
+        Ok(lowered) if meaning::is_same(family, sets, exprs, &lowered) => return statements,
+        Ok(_) => {}
+    }
+    // A match that nft drops, since others mostly imply it, may be one that they do not.
+    let whole = in_words(Raise { keeps_implied: true, ..Raise::new(family, sets) }, exprs);
+    match ground.lowered(&whole) {
+        Ok(lowered) if meaning::is_same(family, sets, exprs, &lowered) => whole,
+        _ => vec![Statement::Raw(exprs.to_vec())],
+    }
+}
+
+fn in_words(mut raise: Raise<'_>, exprs: &[Expr]) -> Vec<Statement> {
     for expr in exprs {
         if raise.expression(expr).is_none() {
             // The whole rule becomes raw: later expressions may use the registers of this one, so a part of
@@ -41,6 +66,24 @@ pub(crate) fn raise(family: Family, sets: &Sets, exprs: &[Expr]) -> Vec<Statemen
 
 /// The sets of a table by name, with the elements of anonymous ones.
 pub(crate) type Sets = HashMap<Name, (Set, Vec<Element>)>;
+
+/// The table of rules, and its sets.
+pub(crate) struct Ground<'a> {
+    table: &'a TableId,
+    sets: &'a Sets,
+    known: KnownSets<'a>,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(table: &'a TableId, sets: &'a Sets) -> Self {
+        let named = sets.values().map(|(set, _)| set).filter(|set| !set.is_anonymous());
+        Self { table, sets, known: named.map(|set| (&set.id, set)).collect() }
+    }
+
+    fn lowered(&self, statements: &[Statement]) -> Result<Lowered, LowerError> {
+        lower(self.table, statements, &self.known, &Intervals::new(), &mut 0)
+    }
+}
 
 pub(crate) struct Raise<'a> {
     family: Family,
@@ -63,6 +106,8 @@ pub(crate) struct Raise<'a> {
     implied: headers::Implied,
     /// The protocols of the encapsulated packet that are known.
     inside: inner::Inside,
+    /// Whether matches that a later statement implies stay.
+    keeps_implied: bool,
 }
 
 /// The content of a register.
@@ -110,6 +155,7 @@ impl<'a> Raise<'a> {
             address_of_any_family: None,
             implied: headers::Implied::default(),
             inside: inner::Inside::default(),
+            keeps_implied: false,
         }
     }
 
@@ -360,7 +406,8 @@ mod tests {
             let all = Expr::samples(&mut Source::new(numbers));
             let exprs: Vec<_> = order.iter().map(|index| index.get(&all).clone()).collect();
             for family in [Family::IP, Family::INET, Family::BRIDGE] {
-                let statements = raise(family, &Sets::new(), &exprs);
+                let table = TableId::new(family, Name::from_kernel("t"));
+                let statements = raise(&Ground::new(&table, &Sets::new()), &exprs);
                 let is_module = |expr: &Expr| matches!(expr, Expr::XtMatch(_) | Expr::XtTarget(_));
                 for statement in &statements {
                     let Statement::Raw(kept) = statement else { continue };

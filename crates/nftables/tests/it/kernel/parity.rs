@@ -84,6 +84,47 @@ fn sorted_elements(line: &str) -> String {
     words.join(" ")
 }
 
+/// Whether a line says a protocol that nft leaves out of its listing: loaded again, that matches more. `ip6 nexthdr
+/// tcp tcp dport 22` is not `tcp dport 22`, which finds the port behind extension headers as well.
+pub(crate) fn is_more_exact(nft: &str, ours: &str) -> bool {
+    fn is_said(nft: &[&str], ours: &[&str]) -> bool {
+        let is_same = match (nft, ours) {
+            ([], []) => return true,
+            ([first, nft @ ..], [word, ours @ ..]) => first == word && is_said(nft, ours),
+            _ => false,
+        };
+        let is_protocol = |a: &str, b: &str| PROTOCOLS.iter().any(|of| of.split_once(' ') == Some((a, b)));
+        is_same || matches!(ours, [a, b, _, ours @ ..] if is_protocol(a, b) && is_said(nft, ours))
+    }
+    let (nft, ours): (Vec<_>, Vec<_>) = (nft.split_whitespace().collect(), ours.split_whitespace().collect());
+    nft != ours && is_said(&nft, &ours)
+}
+
+/// The keys that say a protocol.
+pub(crate) const PROTOCOLS: [&str; 10] = [
+    "meta nfproto",
+    "meta protocol",
+    "meta l4proto",
+    "meta iiftype",
+    "ether type",
+    "vlan type",
+    "ip protocol",
+    "ip6 nexthdr",
+    "ct l3proto",
+    "ct protocol",
+];
+
+/// Leaves out the lines that are more exact than nft's.
+pub(crate) fn but_for_protocols(nft: &mut Vec<String>, ours: &mut Vec<String>) {
+    if nft.len() == ours.len() {
+        let mut exact =
+            nft.iter().zip(&*ours).map(|(nft, ours)| is_more_exact(nft, ours)).collect::<Vec<_>>();
+        let mut of_nft = exact.clone().into_iter();
+        nft.retain(|_| of_nft.next() == Some(false));
+        ours.retain(|_| !exact.remove(0));
+    }
+}
+
 pub(crate) fn difference(text: &[String], netlink: &[String]) -> String {
     let only = |a: &[String], b: &[String], mark: char| -> Vec<String> {
         a.iter().filter(|line| !b.contains(line)).map(|line| format!("{mark} {line}")).collect()

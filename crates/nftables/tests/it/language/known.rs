@@ -104,6 +104,26 @@ pub(crate) const SCRIPTS: &[Known] = &[Known {
 /// Rules whose listing by nft is not read back to what is listed.
 pub(crate) const LISTINGS: &[Known] = &[
     Known {
+        reason: "nft leaves out a protocol that it takes for one that others imply: what it lists matches more, as \
+            packets with extension headers, VLAN tags, or of IPv6.",
+        of: &[
+            ("firewalls", "listing read otherwise", "ip6 nexthdr ipv6-icmp icmpv6 type nd-redirect"),
+            ("mixed", "listing read otherwise", "ether type 0x800 ip protocol udp udp dport 67-68"),
+            ("mixed", "listing read otherwise", "ip6 nexthdr ipv6-icmp icmpv6 type echo-request"),
+            ("programs-hosts", "listing read otherwise", "ether type ip ip saddr != 192.168.122.10 drop"),
+            (
+                "programs-hosts",
+                "listing read otherwise",
+                "ether type ip6 ip6 saddr != fe80::5054:ff:feaa:bbcc drop",
+            ),
+            (
+                "programs-kubernetes",
+                "listing read otherwise",
+                "meta l4proto icmpv6 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
+            ),
+        ],
+    },
+    Known {
         reason: "nft folds the bits that are flipped, and moves the field down all the same. It lists that as a \
             field that is compared in its place.",
         of: &[

@@ -11,6 +11,7 @@ use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::json::{self, ruleset};
 use sluicegate_nftables::{Family, ListOptions, TableContent, read};
 
+use crate::kernel::parity::PROTOCOLS;
 use crate::kernel::{cases, corpus};
 
 #[test]
@@ -52,7 +53,7 @@ fn counts_are_left_out_where_they_are_not_asked_for() {
             .into_iter()
             .flatten()
             .zip(ours["nftables"].as_array().into_iter().flatten());
-        let differ: Vec<_> = differ.filter(|(nft, ours)| nft != ours).collect();
+        let differ: Vec<_> = differ.filter(|(nft, ours)| nft != ours && !is_more_exact(nft, ours)).collect();
         // nft 1.0.6 says what is used of a quota all the same; later versions do not.
         assert!(differ.iter().all(|(nft, _)| nft.to_string().contains("\"used\"")), "{differ:#?}");
     });
@@ -112,6 +113,34 @@ impl Listed {
     }
 }
 
+/// Whether a rule says a protocol that nft leaves out: loaded again, that matches more.
+fn is_more_exact(nft: &Value, ours: &Value) -> bool {
+    let statements = |of: &Value| {
+        let (_, rule) = of.as_object()?.iter().find(|(key, _)| matches!(key.as_str(), "rule" | "add"))?;
+        let rule = rule.get("rule").unwrap_or(rule);
+        rule["expr"].as_array().cloned()
+    };
+    let (Some(nft), Some(ours)) = (statements(nft), statements(ours)) else { return false };
+    let is_protocol = |statement: &Value| {
+        let left = &statement["match"]["left"];
+        let of = |kind: &str| left[kind]["key"].as_str().map(|key| format!("{kind} {key}"));
+        let payload = left["payload"]["protocol"].as_str().zip(left["payload"]["field"].as_str());
+        let payload = payload.map(|(protocol, field)| format!("{protocol} {field}"));
+        [of("meta"), of("ct"), payload].into_iter().flatten().any(|key| PROTOCOLS.contains(&key.as_str()))
+    };
+    let (mut nft, mut is_more) = (nft.iter().peekable(), false);
+    for statement in &ours {
+        if nft.peek() == Some(&statement) {
+            nft.next();
+        } else if is_protocol(statement) {
+            is_more = true;
+        } else {
+            return false;
+        }
+    }
+    is_more && nft.next().is_none()
+}
+
 /// What nft 1.0.6 prints wrongly, or has no JSON for.
 fn is_known(
     name: &str,
@@ -122,6 +151,9 @@ fn is_known(
 ) -> bool {
     let (nft_text, our_text) = (&nft.text, &ours.text);
     let (nft, ours) = (&nft.value, &ours.value);
+    if is_more_exact(nft, ours) {
+        return true;
+    }
     let mut statements = nft["rule"]["expr"].as_array().into_iter().flatten();
     // It prints text for `add @map { ... : ... }`, in which it does not know the types of the map.
     if let Some(text) = statements.find_map(Value::as_str) {

@@ -5,7 +5,7 @@ use sluicegate_netlink::{NetlinkFamily, Socket};
 use sluicegate_nftables::monitor::{Follower, GROUP, Monitor};
 use sluicegate_nftables::{Family, Flush, ListOptions, Table, TableId, Transaction, read};
 
-use super::{machine, open};
+use super::{is_more_exact, machine, open};
 use crate::kernel::cases::{self, Case, name};
 use crate::kernel::nft_monitor::NftMonitor;
 
@@ -59,6 +59,16 @@ impl Watch {
             *self = Self::start();
             return Err(format!("{}: nft ended", case.name));
         };
+        let (mut theirs, mut ours) = (theirs, ours);
+        if theirs.len() == ours.len() {
+            let value = |line: &str| serde_json::from_str::<Value>(line).unwrap_or_default();
+            let is_exact = |(nft, ours): (&String, &String)| is_more_exact(&value(nft), &value(ours));
+            let exact: Vec<bool> = theirs.iter().zip(&ours).map(is_exact).collect();
+            for lines in [&mut theirs, &mut ours] {
+                let mut exact = exact.iter();
+                lines.retain(|_| exact.next() == Some(&false));
+            }
+        }
         // nft prints the elements of a commit, and of a set without a name, in the order in which they came.
         let sorted = |lines: &[String]| {
             let mut lines: Vec<String> = lines.iter().filter_map(|line| comparable(line)).collect();

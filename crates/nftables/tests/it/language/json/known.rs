@@ -5,6 +5,30 @@ use crate::language::known::Known;
 /// Rules that we print otherwise than nft.
 pub(crate) const LISTED: &[Known] = &[
     Known {
+        reason: "nft leaves out a protocol that it takes for one that others imply: what it lists matches more, as \
+            packets with extension headers, VLAN tags, or of IPv6.",
+        of: &[
+            ("firewalls", "listed otherwise", "ip6 nexthdr ipv6-icmp icmpv6 type nd-redirect"),
+            ("mixed", "listed otherwise", "ether type 0x800 ip protocol udp udp dport 67-68"),
+            ("mixed", "listed otherwise", "ip6 nexthdr ipv6-icmp icmpv6 type echo-request"),
+            ("programs-hosts", "listed otherwise", "ether type ip ip saddr != 192.168.122.10 drop"),
+            (
+                "programs-hosts",
+                "listed otherwise",
+                "ether type ip6 ip6 saddr != fe80::5054:ff:feaa:bbcc drop",
+            ),
+            (
+                "programs-kubernetes",
+                "listed otherwise",
+                "meta l4proto icmpv6 icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept",
+            ),
+        ],
+    },
+    Known {
+        reason: "nft 1.0.6 shifts bits across bytes in the order of the network: what it sends has no words.",
+        of: &[("fields-network", "listed otherwise", "ip6 dscp . tcp dport { cs6 . 80 }")],
+    },
+    Known {
         reason: "nft folds the bits that are flipped, and moves the field down all the same. It lists that as a \
             field that is compared in its place.",
         of: &[
