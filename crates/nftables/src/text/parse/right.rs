@@ -209,7 +209,10 @@ impl Parser<'_, '_> {
         let typed = types.first().copied();
         let value = self.right_binary(0, types)?;
         match self.token.kind {
-            Kind::Slash if typed.is_none_or(|typed| !typed.data_type().is_bitmask()) => {
+            // Behind one value of bits a number is the length of a prefix, and words are a mask (nft 1.0.6).
+            Kind::Slash
+                if typed.is_none_or(|typed| !typed.data_type().is_bitmask()) || self.is_before_number() =>
+            {
                 self.prefix(value, typed, start)
             }
             Kind::Dash => {
@@ -219,6 +222,13 @@ impl Parser<'_, '_> {
             }
             _ => Ok(value),
         }
+    }
+
+    /// Returns whether the token behind the next one is a number.
+    fn is_before_number(&self) -> bool {
+        let mut ahead = self.lexer;
+        let token = ahead.next();
+        ahead.text_of(token.span).starts_with(|first: char| first.is_ascii_digit())
     }
 
     /// `VALUE/length`, from the slash on.

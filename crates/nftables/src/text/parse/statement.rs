@@ -701,6 +701,17 @@ mod tests {
     }
 
     #[test]
+    fn a_number_behind_one_value_of_bits_is_no_mask() {
+        // To nft 1.0.6 it is the length of a prefix, which means something else than whoever writes it means.
+        for text in
+            ["tcp flags 2/3", "ct state != 8/3", "ct state 8 / 32", "tcp flags syn / 3", "tcp flags { 2/3 }"]
+        {
+            assert!(read(text).contains("has no prefix"), "{text}: {}", read(text));
+        }
+        assert_eq!(read("tcp flags syn,ack / syn,ack,fin"), "tcp flags syn,ack / fin,syn,ack");
+    }
+
+    #[test]
     fn whether_there_is_a_route_is_said_by_what_it_is_compared_with() {
         assert_eq!(read("fib saddr . iif oif missing drop"), "fib saddr . iif oif missing drop");
         assert_eq!(read("fib daddr type local"), "fib daddr type local");
