@@ -294,9 +294,21 @@ fn what_iptables_has_no_words_for_is_listed_by_no_words() {
         // What is changed beside it leaves it as it is, and what removes it says so.
         assert_eq!(run(&command, "-I INPUT 2 -j DROP", "").status, Some(0));
         assert!(sh("nft list chain ip filter INPUT").contains("tcp dport { 22, 80 } accept"));
-        assert!(
-            run(&command, "-F INPUT", "").stderr.contains("removes from table `filter' what others wrote")
-        );
+        let removes = "removes from table `filter' what others wrote";
+        assert!(run(&command, "-F INPUT", "").stderr.contains(removes));
+        let restore = tool("iptables-nft-restore");
+        let table = "*filter\nCOMMIT\n";
+        let _ = sh("nft add rule ip filter INPUT tcp dport { 22, 80 } accept");
+        for (line, is_told) in [("--test", false), ("-n", false), ("", true)] {
+            let done = run(&restore, line, table);
+            assert_eq!(
+                (done.status, done.stderr.contains(removes)),
+                (Some(0), is_told),
+                "{line}: {}",
+                done.stderr
+            );
+        }
+        assert!(!sh("nft list chain ip filter INPUT").contains("22"));
     });
 }
 
