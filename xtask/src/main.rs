@@ -109,7 +109,7 @@ enum Command {
     Release,
     /// Programs of the distribution over our tools, compared with the tools that are installed
     Programs {
-        /// Only these: ufw, fail2ban, cni, ferm, netavark, sshuttle, shorewall, firewalld
+        /// Only these: ufw, fail2ban, cni, ferm, netavark, sshuttle, shorewall, firewalld, docker
         names: Vec<String>,
     },
     /// A campaign of fuzzing from corpus and regressions; writes fuzz/RESULTS.md

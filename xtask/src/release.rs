@@ -1,6 +1,6 @@
 //! The files of a release beside the packages, and what must be so before one: RELEASING.md has the steps.
 //!
-//! The check `package` asks [`is_consistent`], and the check `image` has [`gather`] make the files of the
+//! The check `package` asks [`inconsistencies`], and the check `image` has [`gather`] make the files of the
 //! program that it built, so that each step was made before somebody needs it.
 
 use std::collections::BTreeSet;
@@ -14,11 +14,11 @@ use crate::children;
 use crate::session::{Session, shown};
 
 /// Returns what is wrong with the versions, the order and the changelog of a release.
-pub(crate) fn is_consistent(session: &Session) -> Result<Vec<String>, String> {
+pub(crate) fn inconsistencies(session: &Session) -> Result<Vec<String>, String> {
     let changelog = fs::read_to_string(session.root.join("CHANGELOG.md"))
         .map_err(|error| format!("CHANGELOG.md: {error}"))?;
     let packages: Vec<_> = session.published().collect();
-    let mut wrong = inconsistent(&packages, &changelog);
+    let mut wrong = inconsistencies_of(&packages, &changelog);
     // Whoever has no tags has no release to compare with.
     let mut git = Command::new("git");
     git.current_dir(&session.root).args(["tag", "--list", "v*"]).stderr(Stdio::null());
@@ -33,7 +33,7 @@ pub(crate) fn is_consistent(session: &Session) -> Result<Vec<String>, String> {
 }
 
 /// Compares the packages with each other and with the changelog.
-fn inconsistent(packages: &[&Value], changelog: &str) -> Vec<String> {
+fn inconsistencies_of(packages: &[&Value], changelog: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut wrong = Vec::new();
     let versions: BTreeSet<_> = packages.iter().map(|package| text(&package["version"])).collect();
@@ -87,7 +87,7 @@ fn order(packages: &[&Value]) -> Result<Vec<String>, Vec<String>> {
     Ok(ordered)
 }
 
-/// Writes the files of a release into `release` of the target directory: the program with what it prints for
+/// Writes the files of a release into `release-files` of the target directory: the program with what it prints for
 /// packages (man pages, completion), the documents that the image has, the image, and the checksums of all.
 pub(crate) fn gather(
     session: &Session,
@@ -175,7 +175,7 @@ mod tests {
             package("sluicegate-b", "1.2.3", &[("sluicegate-a", "^1.2.3"), ("serde", "^1")]),
             package("sluicegate-a", "1.2.3", &[]),
         );
-        assert_eq!(inconsistent(&[&upper, &lower], "# Changelog\n\n## 1.2.3 (unreleased)\n"), [""; 0]);
+        assert_eq!(inconsistencies_of(&[&upper, &lower], "# Changelog\n\n## 1.2.3 (unreleased)\n"), [""; 0]);
         assert_eq!(order(&[&upper, &lower]).unwrap(), ["sluicegate-a", "sluicegate-b"]);
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn what_would_stop_a_release_is_told() {
         let a = package("sluicegate-a", "1.2.3", &[("sluicegate-b", "^1.2.2"), ("sluicegate-c", "^1.2.3")]);
         let b = package("sluicegate-b", "1.2.3", &[("sluicegate-a", "^1.2.3")]);
-        let wrong = inconsistent(&[&a, &b], "## 1.2.2\n").join("\n");
+        let wrong = inconsistencies_of(&[&a, &b], "## 1.2.2\n").join("\n");
         for expected in [
             "sluicegate-a needs sluicegate-b ^1.2.2, not 1.2.3",
             "sluicegate-a needs sluicegate-c, which is not published",
@@ -193,7 +193,7 @@ mod tests {
             assert!(wrong.contains(expected), "{expected}: {wrong}");
         }
         let other = package("sluicegate-b", "1.2.4", &[]);
-        assert!(inconsistent(&[&a, &other], "").join("").contains("one version"));
+        assert!(inconsistencies_of(&[&a, &other], "").join("").contains("one version"));
     }
 
     #[test]

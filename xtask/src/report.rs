@@ -86,7 +86,7 @@ impl Report {
                 let announced = format!("\n=== check {number} of {of}: {}: {}", check.name, check.what);
                 if is_beside {
                     say(format!("{announced} (beside those after it)"));
-                    return self.make_one(check, session, &times);
+                    return self.make_one(check, session, None);
                 }
                 let (usual, rest) = (
                     usual(check),
@@ -102,13 +102,14 @@ impl Report {
                     tests: 0,
                     done: 0,
                 });
-                self.make_one(check, session, &times);
+                self.make_one(check, session, Some(&times));
                 progress::end();
             },
         );
     }
 
-    fn make_one(&self, check: &Check, session: &Session, times: &Mutex<Times>) {
+    /// Keeps how long it took among `times`: beside others it takes longer than alone.
+    fn make_one(&self, check: &Check, session: &Session, times: Option<&Mutex<Times>>) {
         let start = Instant::now();
         let mut outcome = (check.make)(session).unwrap_or_else(Outcome::failed);
         let time = start.elapsed();
@@ -118,7 +119,7 @@ impl Report {
         if !outcome.failures.is_empty() && !outcome.failures.iter().any(|entry| entry.contains("again: ")) {
             outcome.failures.push(format!("again: cargo xtask test {}", check.name));
         }
-        if outcome.failures.is_empty() && session.only.is_none() {
+        if let (Some(times), true, None) = (times, outcome.failures.is_empty(), &session.only) {
             lock(times).keep(check, time);
         }
         say(format!("=== {}: {} in {:.1} s", check.name, verdict(&outcome), time.as_secs_f64()));

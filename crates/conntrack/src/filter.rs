@@ -14,12 +14,12 @@ use crate::{
 /// The criteria that select flows. All must match; fields that are `None` are not compared.
 ///
 /// ```
-/// use std::net::Ipv4Addr;
+/// use std::net::IpAddr;
 ///
 /// use sluicegate_conntrack::{Filter, Protocol, Side, Status};
 ///
 /// // `conntrack -L -p udp --orig-dst 10.96.0.10 --orig-port-dst 53 --status SEEN_REPLY`
-/// let service = Side::default().destination(Ipv4Addr::new(10, 96, 0, 10)).destination_port(53_u16);
+/// let service = Side::default().destination(IpAddr::from([10, 96, 0, 10])).destination_port(53_u16);
 /// let filter = Filter::default().protocol(Protocol::UDP).original(service).status(Status::SEEN_REPLY);
 /// assert_eq!(filter.original.destination_port, Some(53));
 /// assert!(filter.check().is_ok());
@@ -143,7 +143,7 @@ criteria!(Filter {
     sctp_state: SctpState,
     /// Selects the flow of this id.
     id: u32,
-    /// Selects flows that have all of these labels; of none, flows that have some.
+    /// Selects flows that have all of these labels; with an empty set: flows that have any label.
     labels: Labels,
 });
 

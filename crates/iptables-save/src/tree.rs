@@ -487,14 +487,14 @@ impl<'a> Command<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unquotable`] if a name cannot be that of a chain.
+    /// [`Error::Unquotable`] if a name is more than one word. Whether a chain can be called so, the kernel says.
     pub fn new(verb: Verb<'a>) -> Result<Self, Error> {
         let (first, second) = match &verb {
             Verb::New(chain) => (Some(chain), None),
             Verb::DeleteChain(chain) | Verb::Flush(chain) | Verb::Zero(chain, _) => (chain.as_ref(), None),
             Verb::Policy(chain, other, _) | Verb::Rename(chain, other) => (Some(chain), Some(other)),
         };
-        first.into_iter().chain(second).try_for_each(|word| name(word))?;
+        first.into_iter().chain(second).try_for_each(|word| one_word(word))?;
         Ok(Self { source: Source::default(), verb, line: 0 })
     }
 
@@ -538,6 +538,16 @@ fn name(name: &str) -> Result<(), Error> {
         Err(_) => {
             Err(Error::Unquotable { word: name.to_owned(), reason: "expected the name of a chain or table" })
         }
+    }
+}
+
+/// Refuses a name that would be several words, or another line.
+fn one_word(name: &str) -> Result<(), Error> {
+    match name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
+        true => {
+            Err(Error::Unquotable { word: name.to_owned(), reason: "it has a blank or a control character" })
+        }
+        false => Ok(()),
     }
 }
 

@@ -70,7 +70,7 @@ macro_rules! names {
         impl $type {
             $($(#[$item])* pub const $const: Self = Self(Name::literal($text));)*
 
-            /// The constants of this type. A kernel may know others.
+            /// The names that this crate knows. A kernel may have others.
             pub const KNOWN: &[Self] = &[$(Self::$const),*];
 
             /// Checks a name: 1 to 15 printable ASCII characters, no white space.

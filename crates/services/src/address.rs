@@ -43,7 +43,7 @@ impl Family {
     ///
     /// # Errors
     /// [`Error::TwoOfOneFamily`] with the first two of a family.
-    pub fn one_of_each<T: fmt::Display>(items: &[T], of: impl Fn(&T) -> Self) -> Result<(), Error> {
+    pub fn check_one_of_each<T: fmt::Display>(items: &[T], of: impl Fn(&T) -> Self) -> Result<(), Error> {
         for family in Self::BOTH {
             let mut found = items.iter().filter(|item| of(item) == family);
             if let (Some(first), Some(second)) = (found.next(), found.next()) {

@@ -46,7 +46,7 @@ impl DetectLocal {
         match self {
             Self::None => Ok([LocalDetector::None, LocalDetector::None]),
             Self::ClusterCidrs(cidrs) => {
-                Family::one_of_each(cidrs, Family::of_net)?;
+                Family::check_one_of_each(cidrs, Family::of_net)?;
                 Ok(by_cidr(cidrs))
             }
             Self::NodeCidrs if node.pod_cidrs.is_empty() => {

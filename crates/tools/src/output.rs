@@ -15,7 +15,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> io::Result<()> {
 /// ends then.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn stream(text: impl AsRef<[u8]>) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {

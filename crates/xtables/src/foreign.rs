@@ -60,7 +60,7 @@ pub enum ForeignReason {
     Expression(String),
     /// The expressions of a rule are such as iptables has, but not what they say together.
     Meaning(String),
-    /// The structure of a match or target, or the head of a rule, says what no options say.
+    /// The structure of a match or target, or the head of a rule, cannot be expressed as iptables options.
     Structure(NoWords),
     /// A chain has a hook, but is not one of iptables' built-in chains.
     BaseChain,

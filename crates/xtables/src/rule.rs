@@ -240,7 +240,7 @@ pub enum NoWords {
     #[error("-j cannot name the chain {}", printable(.0))]
     Chain(String),
     /// A match or target whose structure no options of iptables 1.8.9 say, or whose revision is not known here.
-    #[error("the {kind} {} in revision {revision} has what no options say", printable(.name))]
+    #[error("the {kind} {} in revision {revision} cannot be expressed as iptables options", printable(.name))]
     Extension {
         /// Whether it is a match or a target.
         kind: Kind,
@@ -250,7 +250,7 @@ pub enum NoWords {
         revision: u8,
     },
     /// A condition on addresses, interfaces or the protocol that no options say.
-    #[error("addresses, interfaces or protocol have what no options say")]
+    #[error("the addresses, interfaces or protocol of the entry cannot be expressed as iptables options")]
     Head,
     /// Text that no quoting can carry.
     #[error(transparent)]

@@ -83,7 +83,7 @@ fn cause(message: &str, words: &str, status: Option<i32>, line: Option<usize>, i
     } else if says(&EXHAUSTED) {
         Cause::Exhausted
     } else if says(&["unable to initialize table", "kernel ABI is broken"]) {
-        // ProcessOutput of whatever keeps the tool from reading the kernel's state.
+        // The tool says this of whatever keeps it from reading the kernel's state.
         Cause::Other
     } else if says(&LACKS) {
         Cause::Unsupported

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -109,22 +109,30 @@ fn goes_on(before: Before, after: Layout) {
     }
     let mut old = client.run(connect).unwrap_or_else(|error| panic!("{before:?}: {error}"));
     lives(&mut old).unwrap_or_else(|error| panic!("{before:?}: {error}"));
-    let is_over = AtomicBool::new(false);
-    let (synced, exchanges) = thread::scope(|scope| {
+    let (is_over, exchanges) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (synced, lived) = thread::scope(|scope| {
         // Packets pass before, during and after.
         let traffic = scope.spawn(|| {
-            let mut exchanges = 0_u32;
+            // Whoever waits for the first exchange does not wait for ever.
+            let ended = testns::RaiseOnDrop(&is_over);
             while !is_over.load(Ordering::Relaxed) {
                 lives(&mut old)?;
-                exchanges += 1;
+                exchanges.fetch_add(1, Ordering::Relaxed);
             }
-            lives(&mut old).map(|()| exchanges)
+            drop(ended);
+            lives(&mut old)
         });
+        while exchanges.load(Ordering::Relaxed) == 0 && !is_over.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        // A failure ends the traffic, too: the scope waits for it.
+        let over = testns::RaiseOnDrop(&is_over);
         let synced = take_over(node, after);
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         (synced, traffic.join().expect("the thread"))
     });
-    let exchanges = exchanges.unwrap_or_else(|error| panic!("{before:?} to {after:?}, {synced}: {error}"));
+    lived.unwrap_or_else(|error| panic!("{before:?} to {after:?}, {synced}: {error}"));
+    let exchanges = exchanges.into_inner();
     let new = client.run(connect).and_then(|mut stream| lives(&mut stream));
     new.unwrap_or_else(|error| panic!("{before:?} to {after:?}, {synced}: a new connection: {error}"));
     // Nothing is left of the other: the next start finds what it wants.
@@ -142,6 +150,7 @@ fn connections_go_on_while_the_tables_of_another_layout_are_taken_over() {
         (Before::Ours(Layout::Chains), Layout::Maps),
         (Before::Ours(Layout::Maps), Layout::Chains),
         (Before::Ours(Layout::Maps), Layout::Maps),
+        (Before::Ours(Layout::Chains), Layout::Chains),
         (Before::KubeProxy, Layout::Maps),
         (Before::KubeProxy, Layout::Chains),
     ] {

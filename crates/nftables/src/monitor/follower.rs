@@ -553,12 +553,11 @@ fn of_rule(
     let (RuleChange::New(place) | RuleChange::Inserted(place)) = change else {
         return delete(RuleId { chain, handle: reported.handle });
     };
-    let typed = |chain: &ChainId, rule: &read::Rule| Rule {
-        handle: None,
-        ..{
-            let sets = sets_of(id, table, &rule.expressions, order);
-            listing::rule_of(chain, rule, &Ground::new(id, &sets))
-        }
+    let typed = |chain: &ChainId, rule: &read::Rule| {
+        let sets = sets_of(id, table, &rule.expressions, order);
+        let mut typed = listing::rule_of(chain, rule, &Ground::new(id, &sets));
+        typed.handle = None;
+        typed
     };
     let mut rule = typed(&chain, reported);
     listing::insert_bound_rules(rule.statements.to_mut(), |name| {

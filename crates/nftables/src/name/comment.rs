@@ -58,10 +58,15 @@ impl Comment {
 
     /// Creates a comment that the kernel reported, or that another program gives: it is kept as it is. One with a
     /// `"`, for which nft has no syntax, is printed behind the word `unknown`, so that it cannot be loaded as
-    /// another comment.
+    /// another comment. What the kernel cannot have reported is cut: all from a NUL on, or from 255 bytes on.
     #[must_use]
     pub fn from_kernel(comment: &str) -> Self {
-        Self(comment.into())
+        let mut length = 0;
+        let kept = comment.chars().take_while(|c| {
+            length += byte_len(c.encode_utf8(&mut [0; 4]));
+            *c != '\0' && length <= MAX_FROM_KERNEL
+        });
+        Self(kept.collect::<String>().into())
     }
 
     /// Creates a comment from what a script says, with all that nft takes there: of the bytes that are too many
@@ -191,6 +196,8 @@ impl fmt::Debug for SecurityContext {
 }
 
 const MAX_COMMENT: usize = 128;
+/// The most bytes that user data can have of a comment, whose length counts its NUL in one byte.
+const MAX_FROM_KERNEL: usize = 254;
 const MAX_CONTEXT: usize = 255;
 
 #[cfg(test)]

@@ -54,6 +54,7 @@ impl InterfaceName {
     }
 
     /// Creates a name from what a script says. Where the last `*` is escaped nft 1.0.6 drops every `\`.
+    #[cfg(any(feature = "text", feature = "json"))]
     pub(crate) fn from_script(name: &str) -> Self {
         match name.strip_suffix("\\*") {
             Some(stem) if stem.contains('\\') => Self(format!("{}\\*", stem.replace('\\', "")).into()),

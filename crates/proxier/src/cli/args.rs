@@ -82,8 +82,8 @@ impl NodeArgs {
             return Err(Error::flag("--hostname-override", "expected the name of a node, found none"));
         }
         let two = |flag| move |error| Error::flag(flag, error);
-        Family::one_of_each(&self.bind_address, |ip| Family::of(*ip)).map_err(two("--bind-address"))?;
-        Family::one_of_each(&self.node_pod_cidr, Family::of_net).map_err(two("--node-pod-cidr"))?;
+        Family::check_one_of_each(&self.bind_address, |ip| Family::of(*ip)).map_err(two("--bind-address"))?;
+        Family::check_one_of_each(&self.node_pod_cidr, Family::of_net).map_err(two("--node-pod-cidr"))?;
         let mut node = nodes.iter().find(|node| node.name == name).cloned().unwrap_or_default();
         node.name = name;
         if !self.node_pod_cidr.is_empty() {

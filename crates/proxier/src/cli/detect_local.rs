@@ -29,7 +29,7 @@ impl DetectLocalFlags {
         let bridge = bridge.map_err(|error| Error::flag(BRIDGE, error))?;
         let prefix = self.prefix.as_deref().map(InterfacePrefix::new).transpose();
         let prefix = prefix.map_err(|error| Error::flag(PREFIX, error))?;
-        Family::one_of_each(&self.cluster_cidrs, Family::of_net)
+        Family::check_one_of_each(&self.cluster_cidrs, Family::of_net)
             .map_err(|error| Error::flag(CLUSTER_CIDR, error))?;
         let Some(mode) = self.mode else {
             let is_given = !self.cluster_cidrs.is_empty();

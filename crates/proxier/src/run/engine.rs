@@ -290,7 +290,7 @@ impl Loop {
             self.schedule.request(now);
         } else if is_other_node {
             // No sync comes, which would ask.
-            self.log_doubts();
+            self.log_findings();
         }
         Ok(())
     }
@@ -387,7 +387,7 @@ impl Loop {
         self.world.retry(began, job.is_full);
         self.log_conflicts();
         if job.queued.is_some() {
-            self.log_doubts();
+            self.log_findings();
         }
         self.observer.syncing(began);
         let outcome = match self.attempt(began) {
@@ -464,7 +464,7 @@ impl Loop {
     }
 
     /// Logs what is probably not meant, where that is new.
-    fn log_doubts(&mut self) {
+    fn log_findings(&mut self) {
         let Some(lint) = self.lint else { return };
         let findings: BTreeSet<String> = lint(&self.world).into_iter().collect();
         for new in findings.difference(&self.findings) {

@@ -129,6 +129,8 @@ fn a_misspelt_flag_and_an_unknown_gate_are_refused() {
 /// Each with the flag of another mode, or without the flag that it needs.
 #[test]
 fn what_would_silently_not_be_programmed_is_refused() {
+    // What is not refused ends for want of a bridge.
+    let end = ["--manifests=/nonexistent", "--detect-local-mode=BridgeInterface"];
     for (flags, said) in [
         (
             &["--layout=chains", "--proxy-mode=iptables"][..],
@@ -144,7 +146,8 @@ fn what_would_silently_not_be_programmed_is_refused() {
         ),
         (&["--service-metrics-series=5"], "--service-metrics-series: expected --service-metrics as well"),
     ] {
-        let output = run(&[flags, &["--manifests=/nonexistent"]].concat());
+        let output = testns::Netns::new().map(|space| space.run(|| run(&[flags, &end].concat())));
+        let Some(output) = output else { return };
         assert!(!output.status.success() && error(&output).contains(said), "{flags:?}: {}", error(&output));
         // Commands that have no such flag know it neither.
         let words = ["diff", "--exit-code", "--manifests=/nonexistent"];
@@ -173,8 +176,10 @@ fn flags_of_kube_proxy_for_another_mode_are_taken_with_a_warning() {
                 said.lines().filter(|line| line.contains(&format!("{name} has no effect"))).count();
             assert_eq!(warnings, 1, "{name}: {said}");
         }
-        assert!(!said.contains("sync-period has no effect in nftables mode: it is for iptables"), "{said}");
-        assert!(!own.iter().any(|flag| said.contains(&format!("{} has", &flag[..20]))), "{said}");
+        for flag in own {
+            let name = flag.split('=').next().expect("a name");
+            assert!(!said.contains(&format!("{name} has no effect")), "{said}");
+        }
     });
 }
 

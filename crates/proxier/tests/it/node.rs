@@ -1,4 +1,4 @@
-//! What is not known of this node or kernel, or given twice, is told by every command that plans.
+//! What is not known of this node or kernel, or given twice, is told by every command that plans from manifests.
 
 use std::process::Output;
 

@@ -43,6 +43,7 @@ fn assert_guarded(stem: &str, when: &str) {
 }
 
 /// The matrix of `flows.rs`, whose other modes run everywhere.
+#[cfg(feature = "nftables")]
 #[test]
 #[ignore = "needs a kernel of its own: cargo xtask test guest"]
 fn flows_end_with_what_made_them_and_no_others_do() {

@@ -5,7 +5,7 @@
 mod examples;
 #[cfg(any(feature = "nftables", feature = "ipvs"))]
 mod faulty;
-#[cfg(all(feature = "nftables", feature = "iptables"))]
+#[cfg(all(feature = "nftables", feature = "iptables", feature = "ipvs"))]
 mod flows;
 mod fourth_mode;
 #[cfg(feature = "ipvs")]

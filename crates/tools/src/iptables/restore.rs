@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::io::Read as _;
 
 use sluicegate_iptables_save::{
-    Action, Error as TextError, Item, Listing, Rule, Save, Table, encode, normalise, quote_if_needed, split,
+    Action, Counters, Error as TextError, Item, Listing, Rule, Save, Table, encode, normalise,
+    quote_if_needed, split,
 };
 use sluicegate_xtables::legacy::Restore;
 use sluicegate_xtables::{BackEnd, ForeignReason};
@@ -148,9 +149,10 @@ fn has_name(words: &str) -> bool {
         part.trim_start_matches('"').starts_with(|c: char| c.is_ascii_alphabetic()) && !part.contains(':')
     };
     let mut before = "";
-    words.split([' ', '\t']).any(|word| {
-        let found =
-            word.ends_with("id-owner") || NETWORKS.contains(&before) && (word.contains(',') || is_name(word));
+    words.split([' ', '\t']).filter(|word| !word.is_empty()).any(|word| {
+        let (option, value) = word.split_once('=').map_or((before, word), |(option, value)| (option, value));
+        let found = word.contains("id-owner")
+            || NETWORKS.contains(&option) && (value.contains(',') || is_name(value));
         before = word;
         found
     })
@@ -166,10 +168,13 @@ fn resolve(rule: &mut Rule<'_>, tool: &Tool) -> Result<(), Failure> {
     for word in split(rule.text()) {
         words.push(word.map_err(of_text)?.text.into_owned());
     }
-    let found = arguments::read(&words, tool.family).map_err(at)?;
-    if found.table.is_some() || found.wait.is_some() || found.ends.is_some() || found.counters.is_some() {
+    let mut found = arguments::read(&words, tool.family).map_err(at)?;
+    if found.table.is_some() || found.wait.is_some() || found.ends.is_some() {
         // These are refused, or read, where the rule is.
         return Ok(());
+    }
+    if let Some(Counters { packets, bytes }) = found.counters {
+        found.words.extend(["-c".to_owned(), packets.to_string(), bytes.to_string()]);
     }
     let quoted = found.words.iter().map(|word| quote_if_needed(word).map(Cow::into_owned));
     let words = quoted.collect::<Result<Vec<_>, _>>().map_err(of_text)?;

@@ -61,6 +61,9 @@ pub(crate) enum Of {
     Set,
 }
 
+/// More errors than this nobody reads.
+const MOST: usize = 20;
+
 /// An error of an operation: nft's words, what it means, and the part that it is about.
 pub(crate) struct Refusal {
     pub(crate) operation: usize,
@@ -78,7 +81,10 @@ impl Refusal {
     ) -> Vec<Self> {
         match error {
             Error::Rejected { failures, .. } => {
-                failures.iter().filter_map(|failure| Self::of(failure, transaction, has_intervals)).collect()
+                // Each that names what is not there asks the kernel what was meant.
+                let found =
+                    failures.iter().filter_map(|failure| Self::of(failure, transaction, has_intervals));
+                found.take(MOST).collect()
             }
             Error::Index { operation, .. } => vec![Self {
                 operation: *operation,

@@ -171,8 +171,6 @@ fn located(
     name: Option<&str>,
     arguments: &Arguments,
 ) -> String {
-    /// More of them than one reads.
-    const MOST: usize = 20;
     let has_intervals = |operation: &Operation| match operation {
         Operation::Add(Object::Elements(elements)) => {
             let added = transaction.operations().iter().find_map(|operation| match operation {
@@ -198,7 +196,7 @@ fn located(
         error + &meaning(refusal).unwrap_or_default()
     };
     if is_json(text, arguments) {
-        return refusals.iter().take(MOST).map(plain).collect::<Vec<_>>().join("\n");
+        return refusals.iter().map(plain).collect::<Vec<_>>().join("\n");
     }
     let lines = with_options(arguments, None, |options| {
         let line = |refusal: &Refusal| {
@@ -217,7 +215,7 @@ fn located(
             report::narrow(&mut found, &refusal.part);
             report::mistake(&found, name) + &meaning(refusal).unwrap_or_default()
         };
-        Ok(refusals.iter().take(MOST).map(line).collect::<Vec<_>>())
+        Ok(refusals.iter().map(line).collect::<Vec<_>>())
     });
     lines.map_or_else(|error| error, |lines| lines.join("\n"))
 }

@@ -558,7 +558,10 @@ fn a_revision_that_is_not_known_here_stays_byte_for_byte() {
         let around = format!("-A X -j ACCEPT\n{rule}-A X -j MARK --set-xmark 0x1/0xffffffff\n");
         assert!(saved.contains(&around), "{saved}");
         let error = client.list("mangle", false).unwrap_err().to_string();
-        assert!(error.contains("the target NFQUEUE in revision 2 has what no options say"), "{error}");
+        assert!(
+            error.contains("the target NFQUEUE in revision 2 cannot be expressed as iptables options"),
+            "{error}"
+        );
         let view = client.view("mangle", false).unwrap();
         assert_eq!(view.foreign.iter().map(|foreign| foreign.number).collect::<Vec<_>>(), [Some(2)]);
         let shown: Vec<_> = view.table.rules().map(|rule| (rule.is_foreign(), rule.text())).collect();

@@ -30,8 +30,7 @@ pub(super) fn value(part: Part, bytes: &[u8]) -> Value {
     }
 }
 
-/// Returns the value if the words for it are its own: of the times of a day and of dates the language has no others
-/// than whole seconds, of text no bits.
+/// Returns the value if nft's words name it: an hour below 24 h, a date in whole seconds.
 pub(super) fn said(part: Part, value: Value) -> Option<Value> {
     let is_said = match (part.data_type(), &value) {
         (DataType::HOUR, Value::Number(seconds)) => *seconds < 24 * 60 * 60,

@@ -244,7 +244,11 @@ impl Raise<'_> {
         };
         self.drop_implied_by(&left);
         let right = Expression::Range(Box::new(bounds));
-        let op = if r.op == RangeOp::NEQ { MatchOp::Neq } else { MatchOp::In };
+        let op = match r.op {
+            RangeOp::EQ => MatchOp::In,
+            RangeOp::NEQ => MatchOp::Neq,
+            _ => return None,
+        };
         self.emit(Match { left, op, right })
     }
 }

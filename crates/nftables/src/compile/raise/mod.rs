@@ -3,7 +3,7 @@
 //! have nothing to do with the expressions beside them, become one each.
 //!
 //! The language cannot express what its statements are not lowered to again: each rule is compared
-//! (`meaning`), so that no listing says something else than the kernel does.
+//! (`meaning`), so that no listing that can be loaded does something else than the kernel.
 
 mod bits;
 mod constant;
@@ -35,16 +35,20 @@ pub(crate) fn raise(ground: &Ground<'_>, exprs: &[Expr]) -> Vec<Statement> {
     if matches!(statements[..], [Statement::Raw(_)]) {
         return statements;
     }
-    match ground.lowered(&statements) {
-        // Nobody loads it, so it cannot become something else.
-        Err(_) => return statements,
-        Ok(lowered) if meaning::is_same(family, sets, exprs, &lowered) => return statements,
-        Ok(_) => {}
+    let is_exact = |statements: &[Statement]| {
+        let lowered = ground.lowered(statements).ok()?;
+        Some(meaning::is_same(family, sets, exprs, &lowered))
+    };
+    let first = is_exact(&statements);
+    if first == Some(true) {
+        return statements;
     }
     // A match that nft drops, since others mostly imply it, may be one that they do not.
     let whole = in_words(Raise { keeps_implied: true, ..Raise::new(family, sets) }, exprs);
-    match ground.lowered(&whole) {
-        Ok(lowered) if meaning::is_same(family, sets, exprs, &lowered) => whole,
+    match (first, is_exact(&whole)) {
+        (_, Some(true)) => whole,
+        // nft's words, which neither nft nor we load: they cannot become something else.
+        (None, None) => statements,
         _ => vec![Statement::Raw(exprs.to_vec())],
     }
 }
@@ -398,6 +402,17 @@ mod tests {
 
     use super::*;
     use crate::expr::sample::Source;
+
+    /// A packet without a connection goes past this rule.
+    #[test]
+    fn a_load_that_nobody_looks_at_and_that_can_end_the_rule_has_no_words() {
+        let table = TableId::new(Family::INET, Name::from_kernel("t"));
+        let load = expr::Ct { dreg: Some(Register::word(0)), key: CtKey::MARK, direction: None, sreg: None };
+        let drop = expr::Immediate { dreg: Register::VERDICT, data: Data::Verdict(expr::Verdict::Drop) };
+        let rule = [load.into(), drop.into()];
+        let raised = raise(&Ground::new(&table, &Sets::new()), &rule);
+        assert_eq!(raised, [Statement::Raw(rule.to_vec())]);
+    }
 
     proptest! {
         #[test]

@@ -197,10 +197,13 @@ fn comparison(of: &Node<'_>, within: Within<'_>) -> Parsed<Match> {
     let value = expression::parse(&right, &types, within)?;
     let several = matches!(value, Expression::Set(_) | Expression::Named(_) | Expression::Range(_));
     let bits = types.iter().any(|of| of.data_type().is_bitmask());
+    let is_one = matches!(&value, Expression::Set(members) if members.len() == 1);
     let op = match op {
         // To nft's text this is no operator, where that does not mean "any of the bits".
         // What is calculated is compared in so many words.
         MatchOp::Eq if matches!(left, Expression::Binary(_)) && !several => MatchOp::Eq,
+        // A set of one member becomes that, which without an operator is any of its bits.
+        MatchOp::Eq if bits && is_one && !matches!(left, Expression::Binary(_)) => MatchOp::Eq,
         MatchOp::Eq if several || !bits => MatchOp::In,
         MatchOp::None if !bits => return Err(of.wrong("bits, for the operator \"!\"")),
         op => op,

@@ -180,7 +180,7 @@ pub(crate) fn constant(text: &str, of: Typed, options: &ParseOptions<'_>) -> Res
     };
     match value {
         Some(value) => Ok(value),
-        None => match digits(text).or_else(|| decimal(text, data_type)) {
+        None => match numeral(text, data_type) {
             Some(Ok(value)) => number(value, of),
             Some(Err(digits)) => wide(digits, of),
             None => Err(of.wrong(suggestion(text, of, options).as_deref())),
@@ -302,18 +302,18 @@ fn digits(text: &str) -> Option<Result<u64, (&str, u32)>> {
     Some(u64::from_str_radix(digits, base).map_err(|_| (digits, base)))
 }
 
-/// The number that a text is by its decimal digits, for types whose numbers nft looks up as names.
-fn decimal(text: &str, of: DataType) -> Option<Result<u64, (&str, u32)>> {
-    let is_looked_up = matches!(
-        of,
-        DataType::INET_SERVICE
-            | DataType::UID
-            | DataType::GID
-            | DataType::IFACE_INDEX
-            | DataType::DATE
-            | DataType::HOUR
-    );
-    (is_looked_up && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().map_err(|_| (text, 10)))
+/// The number that a word is as a constant of a type: nft 1.0.6 reads those of some types as decimal digits alone,
+/// also after a leading zero, and of some first as other numbers.
+fn numeral(text: &str, of: DataType) -> Option<Result<u64, (&str, u32)>> {
+    let decimal = || {
+        let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| text.parse().map_err(|_| (text, 10)))
+    };
+    match of {
+        DataType::UID | DataType::IFACE_INDEX | DataType::DATE | DataType::HOUR => decimal(),
+        DataType::INET_SERVICE => digits(text).or_else(decimal),
+        _ => digits(text),
+    }
 }
 
 /// A number of more than 64 bits.

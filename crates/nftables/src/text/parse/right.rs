@@ -224,11 +224,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Returns whether the token behind the next one is a number.
+    /// Returns whether one number is behind the next token, and no list.
     fn is_before_number(&self) -> bool {
         let mut ahead = self.lexer;
         let token = ahead.next();
-        ahead.text_of(token.span).starts_with(|first: char| first.is_ascii_digit())
+        let is_number = ahead.text_of(token.span).starts_with(|first: char| first.is_ascii_digit());
+        is_number && ahead.next().kind != Kind::Comma
     }
 
     /// `VALUE/length`, from the slash on.

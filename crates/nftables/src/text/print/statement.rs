@@ -98,12 +98,11 @@ impl Words for Match {
         if let Some((bits, mask)) = self.flags_of() {
             let kinds = kinds(bits);
             let op = if self.op == MatchOp::Neq { "!= " } else { "" };
-            return write!(
-                f,
-                "{bits} {op}{} / {}",
-                Typed(&self.right, &kinds, with),
-                Typed(mask, &kinds, with)
-            );
+            let mask = Typed(mask, &kinds, with).to_string();
+            // One number behind the slash would be the length of a prefix.
+            if mask.contains(',') || !mask.starts_with(|first: char| first.is_ascii_digit()) {
+                return write!(f, "{bits} {op}{} / {mask}", Typed(&self.right, &kinds, with));
+            }
         }
         match &self.left {
             // The comparison with `exists` or `missing` makes it a test for a route; a keyword for that

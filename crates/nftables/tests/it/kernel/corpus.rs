@@ -475,7 +475,7 @@ const RAW: &[(&str, &str, &str)] = &[
 
 #[test]
 fn every_rule_has_words_but_what_nft_sends_otherwise_than_it_says() {
-    if !testns::have(&["nft", "ip"]) {
+    if testns::Netns::new().is_none() || !testns::have(&["nft", "ip"]) {
         return;
     }
     let mut unknown = Vec::new();
@@ -487,6 +487,11 @@ fn every_rule_has_words_but_what_nft_sends_otherwise_than_it_says() {
             }
         }
     }
-    let raw = RAW.iter().map(|(file, listed, _)| (*file, (*listed).to_owned()));
-    assert!(raw.eq(unknown.iter().cloned()), "{unknown:#?}");
+    let raw: Vec<_> = RAW.iter().map(|(file, listed, _)| (*file, (*listed).to_owned())).collect();
+    // A guest's kernel does not take every rule.
+    let is_known = match testns::guest() {
+        Some(_) => unknown.iter().all(|rule| raw.contains(rule)),
+        None => unknown == raw,
+    };
+    assert!(is_known, "{unknown:#?}");
 }

@@ -76,7 +76,7 @@ impl File {
     }
 
     /// Makes the next reading parse all documents.
-    fn doubt(&mut self) {
+    fn stop_trusting(&mut self) {
         self.others.extend(self.documents.drain().flat_map(|(_, names)| names));
     }
 }
@@ -329,7 +329,7 @@ impl Manifests {
         let awaited = self.awaited();
         let deleted = lost.iter().filter(|name| !self.owners.contains_key(*name) && !awaited.contains(name));
         let deleted: BTreeSet<ObjectName> = deleted.map(|name| (**name).clone()).collect();
-        let deleted = if self.is_complete { self.doubt(deleted, send) } else { deleted };
+        let deleted = if self.is_complete { self.hold_back(deleted, send) } else { deleted };
         deleted.into_iter().map(Update::Delete).for_each(&mut *send);
         found.into_iter().map(Update::Apply).for_each(&mut *send);
         // A file with a warning is no obstacle if an earlier content is known.
@@ -341,7 +341,11 @@ impl Manifests {
 
     /// Returns what is to be deleted now: not what was found to be gone just now, where that is most of what
     /// there is, but what is still gone at the second look.
-    fn doubt(&mut self, deleted: BTreeSet<ObjectName>, send: &mut dyn FnMut(Update)) -> BTreeSet<ObjectName> {
+    fn hold_back(
+        &mut self,
+        deleted: BTreeSet<ObjectName>,
+        send: &mut dyn FnMut(Update),
+    ) -> BTreeSet<ObjectName> {
         if deleted.is_empty() && self.pending.is_none() {
             return deleted;
         }
@@ -581,7 +585,7 @@ impl Manifests {
         false
     }
 
-    /// Ends the partly over of a file. Adds the objects that it no longer has to `lost`.
+    /// Ends the taking over of a file. Adds the objects that it no longer has to `lost`.
     fn finish(
         &mut self,
         mut partly: PartlyRead,
@@ -636,7 +640,7 @@ impl Manifests {
         }
         let file = self.files.entry(partly.path.to_path_buf()).or_default();
         file.stamp = None;
-        file.doubt();
+        file.stop_trusting();
         file.others.extend(partly.names);
     }
 
@@ -727,7 +731,7 @@ pub(super) const LARGE: u64 = 1 << 20;
 pub(super) const STEPS: usize = 64;
 /// The most objects whose unknown fields are told at a time.
 const MOST_UNKNOWN: usize = 10;
-/// The number of objects below which no deletion is pending.
+/// The number of objects below which no deletion waits for a second look.
 const MANY: usize = 10;
 /// The time until what is gone is looked for again.
 pub(super) const SECOND_LOOK: Duration = Duration::from_secs(5);

@@ -81,7 +81,7 @@ enum Operand {
 struct Group {
     tests: Tests,
     done: Option<(Expr, Vec<Operand>)>,
-    /// The end of the bytes that were loaded of each header: shorter packets do not match.
+    /// The end of the bits that were loaded of what a packet may not have, or not so much of.
     needs: BTreeMap<u32, u32>,
 }
 
@@ -179,10 +179,16 @@ impl<'m, 's> Machine<'m, 's> {
 
     /// Loads bytes of something, from a bit of it on.
     fn load(&mut self, to: Register, expr: Expr, of: Vec<Operand>, from: u32, bytes: u32) -> Option<()> {
-        let is_header = matches!(expr, Expr::Payload(_) | Expr::Exthdr(_) | Expr::Inner(_));
+        // What a packet does not have ends the rule, whether it is looked at or not: a connection, a socket, a
+        // device, the rest of a header.
+        let may_end = match &expr {
+            Expr::Meta(meta) => !OF_EVERY_PACKET.contains(&meta.key),
+            Expr::Numgen(_) | Expr::Hash(_) => false,
+            _ => true,
+        };
         let source = self.source(expr, of);
         let end = from.checked_add(bytes.checked_mul(8)?)?;
-        if is_header && end > self.given(source) {
+        if may_end && end > self.given(source) {
             let needed = self.needs.entry(source).or_default();
             *needed = end.max(*needed);
         }
@@ -314,7 +320,12 @@ impl<'m, 's> Machine<'m, 's> {
                 let bits = self.bits(r.sreg, from.len())?.to_vec();
                 let (low, high) = (bits_of(from), bits_of(to));
                 (low.len() == high.len()).then_some(())?;
-                self.tests.add(Test::Within { bits, low, high, negated: r.op == RangeOp::NEQ });
+                let negated = match r.op {
+                    RangeOp::EQ => false,
+                    RangeOp::NEQ => true,
+                    _ => return None,
+                };
+                self.tests.add(Test::Within { bits, low, high, negated });
                 Some(())
             }
             Expr::Lookup(l) => self.lookup(l, bare),
@@ -636,6 +647,10 @@ fn load_of(base: PayloadBase) -> expr::Payload {
 fn width(bytes: usize) -> Option<u32> {
     u32::try_from(bytes).ok()
 }
+
+/// What every packet has (`nft_meta_get_eval`).
+const OF_EVERY_PACKET: [MetaKey; 6] =
+    [MetaKey::LEN, MetaKey::PROTOCOL, MetaKey::PRIORITY, MetaKey::MARK, MetaKey::NFPROTO, MetaKey::L4PROTO];
 
 /// `NFT_REG32_COUNT`, and as many words as a value may be longer.
 const WORDS: usize = 32;

@@ -176,3 +176,33 @@ fn place(object: &Value) -> String {
         None => format!("{kind} {} {} {}", text("family"), text("table"), text("name")),
     }
 }
+
+/// A set of one member is that member, and not any of its bits, as in text.
+#[test]
+fn a_set_of_bits_means_in_json_what_it_means_in_text() {
+    let keys = [
+        ("ct state", json!({"ct": {"key": "state"}}), ["new", "established"]),
+        ("ct status", json!({"ct": {"key": "status"}}), ["snat", "dnat"]),
+        ("tcp flags", json!({"payload": {"protocol": "tcp", "field": "flags"}}), ["syn", "ack"]),
+    ];
+    for (key, left, members) in keys {
+        for (of, operator) in [(1, "=="), (1, "in"), (1, "!="), (2, "=="), (2, "in"), (2, "!=")] {
+            let members = &members[..of];
+            let operation = json!({"match": {"op": operator, "left": left, "right": {"set": members}}});
+            let rule = json!({"family": "ip", "table": "t", "chain": "c", "expr": [operation]});
+            let read = Transaction::from_json(&json!({"nftables": [{"add": {"rule": rule}}]}).to_string());
+            let sign = if operator == "in" { "" } else { operator };
+            let text = format!("add rule ip t c {key} {sign} {{ {} }}", members.join(", "));
+            let [read, written] = [read.unwrap(), Transaction::parse(&text).unwrap()].map(|transaction| {
+                let mut ground = Transaction::parse("add table ip t; add chain ip t c").unwrap();
+                transaction.operations().iter().for_each(|operation| {
+                    ground.push(operation.clone());
+                });
+                let mut kernel = sluicegate_nftables::fake::Fake::new();
+                ground.apply(&mut kernel).unwrap();
+                kernel.ruleset()
+            });
+            assert_eq!(read, written, "{text}");
+        }
+    }
+}
