@@ -118,13 +118,19 @@ fn iptables(back_end: &str, many: u32, few: u32) {
     both.large(&name("-L -n"), "-t mangle -L FEW -n", "");
     both.large(&name("-S"), "-t mangle -S", "");
     both.size = many;
-    both.small(&name("-S CHAIN"), "-S CHAIN-77", "");
-    both.small(&name("-L CHAIN -n"), "-L CHAIN-77 -n", "");
+    // One in the middle, however few there are.
+    let chain = format!("CHAIN-{}", many / 20);
+    both.small(&name("-S CHAIN"), &format!("-S {chain}"), "");
+    both.small(&name("-L CHAIN -n"), &format!("-L {chain} -n"), "");
     both.small(&name("new chain"), "-N NEW", &format!("{program} -X NEW"));
-    both.small(&name("-A in a small chain"), "-A CHAIN-7 -j DROP", &format!("{program} -D CHAIN-7 -j DROP"));
+    both.small(
+        &name("-A in a small chain"),
+        &format!("-A {chain} -j DROP"),
+        &format!("{program} -D {chain} -j DROP"),
+    );
     both.tool = restore;
     both.large(&name("restore"), "", &many_rules);
-    let change = "*filter\n-F CHAIN-7\n-A CHAIN-7 -s 192.0.2.1/32 -j DROP\nCOMMIT\n";
+    let change = format!("*filter\n-F {chain}\n-A {chain} -s 192.0.2.1/32 -j DROP\nCOMMIT\n");
     both.small(&name("restore a chain"), "--noflush", &format!("\n{change}"));
     both.tool = format!("{program}-save");
     both.large(&name("save"), "-t filter", "");
