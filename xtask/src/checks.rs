@@ -19,8 +19,9 @@ pub(crate) struct Check {
     pub what: &'static str,
     /// Whether it is made where nobody names it: it needs nothing but cargo.
     pub is_quick: bool,
-    /// Whether it mostly waits, so that it is made beside the checks after it. It counts no tests as it goes.
-    pub waits: bool,
+    /// Whether it is made beside the checks after it, as it mostly waits, or has long parts for one processor. It
+    /// counts no tests as it goes.
+    pub is_beside: bool,
     /// The minutes that it usually takes on two processors, in the order of `--all`, building included.
     pub minutes: f64,
     /// Runs the check. An error is a failure.
@@ -34,7 +35,7 @@ impl Check {
         what: &'static str,
         make: fn(&Session) -> Result<Outcome, String>,
     ) -> Self {
-        Self { name, what, is_quick: true, waits: false, minutes, make }
+        Self { name, what, is_quick: true, is_beside: false, minutes, make }
     }
 
     const fn of_all(
@@ -46,8 +47,8 @@ impl Check {
         Self { is_quick: false, ..Self::quick(name, minutes, what, make) }
     }
 
-    const fn waits(self) -> Self {
-        Self { waits: true, ..self }
+    const fn beside(self) -> Self {
+        Self { is_beside: true, ..self }
     }
 }
 
@@ -94,16 +95,18 @@ pub(crate) const ALL: &[Check] = &[
         "tests in kernels of their own, those of each package's manifest",
         guest::check,
     ),
-    // What is compiled beside these has a directory of its own, which cargo locks.
-    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak).waits(),
+    // What is compiled beside each other has directories of its own, which cargo locks.
+    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak).beside(),
     Check::of_all(
         "programs",
         0.7,
         "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
         distribution::check,
     )
-    .waits(),
-    Check::of_all("bench", 1.2, "every benchmark runs once, and a report is made", bench::smoke).waits(),
+    .beside(),
+    Check::of_all("bench", 1.2, "every benchmark runs once, and a report is made", bench::smoke).beside(),
+    // Its program is linked, and the slowest of its targets runs, on one processor.
+    Check::of_all("fuzz", 5.0, "a fixed number of fuzzing runs for every target", fuzz::check).beside(),
     Check::of_all("miri", 1.0, "wire code in Miri, where it is installed", miri::check),
     Check::of_all(
         "image",
@@ -111,7 +114,6 @@ pub(crate) const ALL: &[Check] = &[
         "the container image: static, small, reproducible, and it proxies without being root",
         image::check::check,
     ),
-    Check::of_all("fuzz", 4.5, "a fixed number of fuzzing runs for every target", fuzz::check),
 ];
 
 /// The checks that can make one of their tests alone.

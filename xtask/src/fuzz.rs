@@ -29,7 +29,6 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let targets: Vec<_> = targets(session)?;
     let is_asked = |target: &&String| session.only.as_ref().is_none_or(|only| only == *target);
     let targets: Vec<_> = targets.iter().filter(is_asked).collect();
-    progress::expect_tests(targets.len());
     Ok(parallel::each(&targets, |target| {
         let found = session.scratch.join("fuzz").join(target);
         // What an earlier check found would make this one another.
@@ -37,7 +36,6 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         let arguments =
             [format!("-runs={RUNS}"), format!("-max_total_time={MOST_SECONDS}"), "-seed=1".into()];
         let result = fuzz(session, &program, target, &found, &arguments);
-        progress::count_test();
         match result {
             Ok(log) if Campaign::of_log(&log).is_some_and(|done| done.runs > 0) => Ok(Outcome::passed()),
             Ok(_) => Err(format!("{target}: libFuzzer told of no runs")),

@@ -40,21 +40,21 @@ pub(crate) fn each_in<T: Sync, P: Sync>(
     all
 }
 
-/// Makes each part with its index, in their order. Those that wait are made beside what comes after them, one
-/// after the other; `make` is told so.
+/// Makes each part with its index, in their order. Those that are so said are made beside what comes after them,
+/// one after the other; `make` is told so.
 pub(crate) fn in_order<T: Sync>(
     parts: &[T],
-    waits: impl Fn(&T) -> bool,
+    is_beside: impl Fn(&T) -> bool,
     make: impl Fn(usize, &T, bool) + Sync,
 ) {
     thread::scope(|scope| {
-        let (to_waiting, waiting) = mpsc::channel();
+        let (to_other, other) = mpsc::channel();
         let make = &make;
-        scope.spawn(move || waiting.into_iter().for_each(|index: usize| make(index, &parts[index], true)));
+        scope.spawn(move || other.into_iter().for_each(|index: usize| make(index, &parts[index], true)));
         for (index, part) in parts.iter().enumerate() {
-            if waits(part) && !parts[index + 1..].iter().all(&waits) {
+            if is_beside(part) && !parts[index + 1..].iter().all(&is_beside) {
                 // The other end is there until this one has gone.
-                let _ = to_waiting.send(index);
+                let _ = to_other.send(index);
             } else {
                 make(index, part, false);
             }
@@ -69,21 +69,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_made_beside_what_comes_after_it() {
+    fn what_may_is_made_beside_what_comes_after_it() {
         let (made, second) = (Mutex::new(Vec::new()), Barrier::new(2));
         in_order(
-            &["first", "wait 1", "wait 2", "second", "wait 3"],
-            |part| part.starts_with("wait"),
+            &["first", "beside 1", "beside 2", "second", "beside 3"],
+            |part| part.starts_with("beside"),
             |index, part, is_beside| {
                 // Neither of these ends without the other.
-                if matches!(*part, "wait 1" | "second") {
+                if matches!(*part, "beside 1" | "second") {
                     second.wait();
                 }
                 made.lock().unwrap().push((index, *part, is_beside));
             },
         );
         let mut made = made.into_inner().unwrap();
-        let places = ["wait 1", "wait 2"].map(|part| made.iter().position(|made| made.1 == part));
+        let places = ["beside 1", "beside 2"].map(|part| made.iter().position(|made| made.1 == part));
         assert!(places[0] < places[1]);
         assert_eq!(made[0], (0, "first", false));
         made.sort_unstable();

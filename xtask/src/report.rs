@@ -80,7 +80,7 @@ impl Report {
         let usual = |check: &Check| lock(&times).of(check);
         parallel::in_order(
             checks,
-            |check| check.waits,
+            |check| check.is_beside,
             |index, check, is_beside| {
                 let (number, of) = (index + 1, checks.len());
                 let announced = format!("\n=== check {number} of {of}: {}: {}", check.name, check.what);
@@ -90,7 +90,7 @@ impl Report {
                 }
                 let (usual, rest) = (
                     usual(check),
-                    checks[number..].iter().filter(|check| !check.waits).map(|check| usual(check)).sum(),
+                    checks[number..].iter().filter(|check| !check.is_beside).map(|check| usual(check)).sum(),
                 );
                 say(format!("{announced} ({}, {} left)", about(usual), about(usual + rest)));
                 progress::begin(progress::Check {
