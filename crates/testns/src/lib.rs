@@ -25,6 +25,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
 pub use sockets::{NetfilterSocket, netfilter_sockets};
@@ -216,6 +217,26 @@ pub fn try_sh(script: &str) -> Output {
     Command::new("sh").arg("-c").arg(script).env("PATH", search_path()).output().expect("sh can be started")
 }
 
+/// Runs a shell script until it succeeds once, for half a minute, and returns its standard output: for a tool
+/// that reads or writes beside a daemon that writes the same tables. Where the two meet, the kernel refuses the
+/// tool for the moment (`EBUSY`, `EINTR` of a dump that changed, `ENOENT` of what is replaced).
+///
+/// The script must mean the same when a part of it is done already, as a deletion of one thing alone does not.
+///
+/// # Panics
+/// When it never succeeds, with the script, its last status and all that it printed then.
+pub fn sh_beside(script: &str) -> String {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        let output = try_sh(script);
+        if output.status.success() {
+            return String::from_utf8_lossy(&output.stdout).into_owned();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    sh(script)
+}
+
 /// Feeds `input` to a command and returns whatever came of it, for `nft -f -`, `ipset restore` and their
 /// like.
 ///
@@ -270,6 +291,9 @@ pub fn run_example(name: &str, arguments: &[&str]) -> String {
 fn on_path(tool: &str) -> bool {
     search_path().split(':').any(|dir| std::path::Path::new(dir).join(tool).is_file())
 }
+
+/// How long [`sh_beside`] tries.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Administration tools live in sbin, which an ordinary user's PATH often lacks.
 fn search_path() -> String {

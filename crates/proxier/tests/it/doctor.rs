@@ -135,7 +135,7 @@ fn a_table_that_another_process_owns_is_told() {
         std::io::Write::write_all(&mut input, b"add table ip kube-proxy { flags owner; }\n")
             .expect("a command");
         let owned = || testns::sh("nft list tables").contains("kube-proxy");
-        for _ in 0..1000 {
+        for _ in 0..3000 {
             if owned() {
                 break;
             }

@@ -116,7 +116,7 @@ fn follow(
     let family = if target.is_ipv4() { host.address.0 } else { host.address.1 };
     let to = format!("{to}/{}", transport.to_string().to_lowercase());
     let words =
-        ["explain", "--live", "-o", "json", "--timeout", "20s", "--from", &family.to_string(), "--to", &to];
+        ["explain", "--live", "-o", "json", "--timeout", "30s", "--from", &family.to_string(), "--to", &to];
     let mut child = network.node.namespace.run(|| {
         let mut command = proxier(&[&words[..], more].concat());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary can be started")

@@ -73,7 +73,7 @@ fn a_full_disk_stops_nothing_for_nothing_is_written_but_the_log() {
         daemon.until("the first service", || table().contains("172.30.0.1"));
         write(&daemon.directory, "db", "172.30.0.2");
         daemon.until("a change", || table().contains("172.30.0.2"));
-        let _ = testns::sh("nft flush ruleset");
+        testns::sh_beside("nft flush ruleset");
         daemon.until("what somebody else broke", || table().contains("172.30.0.2"));
     });
 }

@@ -72,7 +72,7 @@ fn node_ports_on_loopback_lead_to_endpoints() {
             host.namespace.run(|| ask(transport, target, 1, Duration::from_secs(seconds))).remove(0)
         };
         // Longer than an answer takes on a busy machine.
-        let once = |host: &str, transport, to: &str| within(20, host, transport, to);
+        let once = |host: &str, transport, to: &str| within(30, host, transport, to);
         let program = |settings: Settings| {
             network.node.namespace.run(|| {
                 let mut applier = Applier::open(Some(back_end), &[Family::Ipv4], settings)?;

@@ -13,15 +13,14 @@ use crate::status::{Directory, SLICE, network, object, service, start, status, w
 
 /// Returns the lines of the metric that /metrics has.
 fn scrape(node: &Namespace) -> Vec<String> {
-    let text = node.run(|| {
-        let mut stream = TcpStream::connect(("127.0.0.1", 10249)).expect("the daemon");
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-            .expect("it is sent");
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", 10249))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")?;
         let mut text = String::new();
-        stream.read_to_string(&mut text).expect("an answer");
-        text
-    });
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = node.run(ask).expect("the daemon answers");
     assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     let lines = text.lines().filter(|line| line.starts_with("sluicegate_service_connections"));
     lines.map(str::to_owned).collect()
@@ -29,7 +28,7 @@ fn scrape(node: &Namespace) -> Vec<String> {
 
 fn connect(from: &Namespace, times: usize) {
     let target = SocketAddr::from(([172, 30, 0, 1], 80));
-    for answer in from.run(|| ask(Transport::Tcp, target, times, Duration::from_secs(5))) {
+    for answer in from.run(|| ask(Transport::Tcp, target, times, Duration::from_secs(30))) {
         assert!(matches!(answer, Answer::From { .. }), "{answer:?}");
     }
 }

@@ -129,7 +129,7 @@ impl Running {
     }
 
     fn wait(&self, what: &str, condition: impl Fn(&Kernel) -> bool) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(30);
         while !condition(&self.kernel.0.lock().unwrap()) {
             assert!(Instant::now() < end, "it never came to this: {what}");
             std::thread::sleep(Duration::from_millis(1));
@@ -506,7 +506,7 @@ fn a_sync_comes_in_time_whatever_else_never_ends() {
     });
     let running = Instant::now();
     while kernel.0.lock().unwrap().syncs < 50 {
-        assert!(running.elapsed() < Duration::from_secs(20), "{} syncs", kernel.0.lock().unwrap().syncs);
+        assert!(running.elapsed() < Duration::from_secs(30), "{} syncs", kernel.0.lock().unwrap().syncs);
         std::thread::sleep(Duration::from_millis(1));
     }
     signals.blocking_send(Signal::Stop).unwrap();

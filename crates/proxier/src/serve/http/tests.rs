@@ -20,7 +20,7 @@ fn echo() -> Handler {
 /// At once, but for another test of this process that is starting a program: that holds a copy of every
 /// descriptor until it runs.
 fn soon(holds: impl Fn() -> bool) {
-    let end = std::time::Instant::now() + Duration::from_secs(10);
+    let end = std::time::Instant::now() + Duration::from_secs(30);
     while !holds() {
         assert!(std::time::Instant::now() < end, "it never comes true");
         std::thread::sleep(Duration::from_millis(1));

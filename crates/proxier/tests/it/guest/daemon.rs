@@ -99,7 +99,7 @@ fn the_daemon_keeps_ipvs_where_its_manifests_say() {
     });
     assert!(!servers(node).contains(BROADCAST));
 
-    let _ = node.run(|| testns::sh("ipvsadm -C"));
+    let _ = node.run(|| testns::sh_beside("ipvsadm -C"));
     has("-a -t 172.30.0.3:80 -r 10.244.0.10:8080");
     let _ = testns::sh(&format!("kill -TERM {}", daemon.0.id()));
     assert!(daemon.0.wait().unwrap().success());
@@ -217,16 +217,20 @@ fn ask(socket: &UdpSocket) -> Option<String> {
 }
 
 fn servers(node: &Namespace) -> String {
-    node.run(|| testns::sh("ipvsadm -Sn"))
+    node.run(|| testns::sh_beside("ipvsadm -Sn"))
 }
 
 fn metrics(node: &Namespace) -> String {
     node.run(|| {
-        let mut stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], 10249))).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
+        let scrape = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], 10249)))?;
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        // It is asked until the line that is waited for is there.
+        scrape().unwrap_or_default()
     })
 }
 

@@ -156,4 +156,4 @@ fn cleanup_leaves_nothing_of_ours_and_everything_of_others() {
     });
 }
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);

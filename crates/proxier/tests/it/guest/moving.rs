@@ -16,7 +16,7 @@ use crate::guest::traffic::{World, applier};
 use crate::guest::{Running, back_end, eventually};
 
 const ECHO: u16 = 9_090;
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Answers each line with the same one, on every connection for as long as it lasts.
 fn echo(listener: &TcpListener) {

@@ -228,7 +228,7 @@ fn while_the_api_server_is_gone_everything_stays_and_is_mended() {
         server.down();
         daemon.says("the API server http");
         assert_eq!(table(), before);
-        let _ = testns::sh("nft flush ruleset");
+        testns::sh_beside("nft flush ruleset");
         daemon.until("what somebody else broke", || table() == before);
         server.delete("services", "demo", "web");
         server.put("services", service("new", "10.96.0.3"));

@@ -161,7 +161,7 @@ impl ApiServer {
         }
         drop(state);
         self.shared.changed.notify_all();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect(("127.0.0.1", PORT)).is_ok() {
             assert!(Instant::now() < deadline, "the listener goes away");
             thread::sleep(Duration::from_millis(2));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::Empty;
 use hyper::body::{Bytes, Incoming};
@@ -182,7 +182,7 @@ fn authority() -> String {
 
 /// In a hurry to notice silence.
 fn impatient() -> Tuning {
-    let (silence, ping_answer) = (Duration::from_millis(200), Duration::from_millis(500));
+    let (silence, ping_answer) = (Duration::from_millis(200), Duration::from_secs(2));
     Tuning { silence, ping_answer, ..tuning() }
 }
 
@@ -200,9 +200,7 @@ fn a_server_of_http_2_that_hangs_is_noticed_by_its_pings() {
         assert_eq!(asked.len(), 2, "ten pings later the first watch still runs: {asked:?}");
         assert_eq!(watching.warnings, Vec::<String>::new());
         front.hang(true);
-        let began = Instant::now();
-        watching.until("it is noticed", |watching| watching.warning("no connection within 500ms"));
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        watching.until("it is noticed", |watching| watching.warning("no connection within 2s"));
         server.put("services", service("later"));
         front.hang(false);
         watching.settle(&server);
