@@ -70,6 +70,7 @@ impl ObjectArgs {
                 match &update {
                     Update::Listed(kind) => missing.retain(|other| other != kind),
                     Update::Warning(warning) | Update::Hopeless(warning) => last.clone_from(warning),
+                    Update::Unreadable(.., reason) => tell(format_args!("{reason}")),
                     _ => {}
                 }
                 world.apply(update).problems.iter().for_each(tell);

@@ -249,7 +249,7 @@ impl Loop {
         let (mut is_change, mut is_node, mut is_other_node) = (false, false, false);
         for update in news.drain(..) {
             match &update {
-                Update::Warning(warning) => {
+                Update::Warning(warning) | Update::Unreadable(.., warning) => {
                     let warning = Visible(warning).to_string();
                     tracing::warn!("{warning}");
                     self.observer.warning(&warning);

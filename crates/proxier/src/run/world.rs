@@ -203,6 +203,7 @@ impl World {
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
             Update::Listing(kind) => self.begin_list(kind),
             Update::Listed(kind) => self.end_list(kind, &mut effect),
+            Update::Unreadable(kind, name, _) => self.keep(kind, name.as_ref()),
             Update::Warning(_) | Update::Unusable(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
@@ -403,6 +404,16 @@ impl World {
             self.delete(&name, effect);
         }
         self.listed.insert(kind);
+    }
+
+    /// Keeps an object that a list has and that cannot be read, or all of the kind where it is not known which
+    /// one that is.
+    fn keep(&mut self, kind: Kind, name: Option<&ObjectName>) {
+        let Some(unlisted) = self.unlisted.get_mut(&kind) else { return };
+        match name {
+            Some(name) => _ = unlisted.remove(name),
+            None => unlisted.clear(),
+        }
     }
 
     /// Sets an object, which may be one of a list.

@@ -24,6 +24,10 @@ pub enum Update {
     /// All objects of a kind were sent. Those that were known before the last [`Update::Listing`], and not
     /// sent since, are deleted; without one, none are.
     Listed(Kind),
+    /// An object of this kind is there and cannot be read, for the given reason: what is known of it stays as it
+    /// is, also where the list that it is in ends. Without a name, which it has not or which cannot be read
+    /// either, that list deletes nothing.
+    Unreadable(Kind, Option<ObjectName>, String),
     /// A problem that the source keeps retrying (an API server that does not answer, a file that does not
     /// parse), for logs and metrics. The known objects stay.
     Warning(String),

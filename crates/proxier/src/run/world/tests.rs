@@ -161,6 +161,18 @@ fn what_a_list_does_not_have_is_deleted_at_its_end() {
     world.apply(Update::Apply(named("3")));
     assert!(world.apply(Update::Listed(Kind::ServiceCidr)).is_change);
     assert_eq!(known(&world), ["10.3.0.0/16"]);
+    // What it has and cannot be read stays, and all of them where that may be any.
+    let name = |name: &str| Some(ObjectName::ServiceCidr { name: name.to_owned() });
+    let unreadable = |name| Update::Unreadable(Kind::ServiceCidr, name, "invalid type".to_owned());
+    world.apply(Update::Apply(named("4")));
+    for (which, left) in [(name("c4"), &["10.4.0.0/16"][..]), (None, &["10.4.0.0/16"])] {
+        world.apply(Update::Listing(Kind::ServiceCidr));
+        world.apply(unreadable(which));
+        world.apply(Update::Listed(Kind::ServiceCidr));
+        assert_eq!(known(&world), left);
+    }
+    world.apply(Update::Apply(named("3")));
+    world.apply(Update::Delete(ObjectName::ServiceCidr { name: "c4".to_owned() }));
     // One whose beginning was not sent deletes nothing.
     world.apply(Update::Listed(Kind::ServiceCidr));
     assert_eq!(known(&world), ["10.3.0.0/16"]);

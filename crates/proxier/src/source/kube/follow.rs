@@ -174,7 +174,7 @@ impl Follower {
                 self.begin::<K>().await?;
             }
             for reason in unreadable {
-                self.send(Update::Warning(reason.to_string())).await?;
+                self.send(kept::<K>(&reason)).await?;
             }
             for object in objects {
                 self.send(Update::Apply(object)).await?;
@@ -256,7 +256,7 @@ impl Follower {
             let (update, seen) = match Event::decode::<K>(&line) {
                 Ok(Event::Apply(object, seen)) => (Some(Update::Apply(object)), seen),
                 Ok(Event::Delete(name, seen)) => (Some(Update::Delete(name)), seen),
-                Ok(Event::Unreadable(reason, seen)) => (Some(Update::Warning(reason.to_string())), seen),
+                Ok(Event::Unreadable(reason, seen)) => (Some(kept::<K>(&reason)), seen),
                 Ok(Event::Bookmark(seen)) => (None, seen),
                 Ok(Event::Error(status)) => return Ok(error(*status)),
                 Err(reason) => return Ok(Ended::Malformed(reason.to_string())),
@@ -296,6 +296,16 @@ impl Follower {
 
     fn tuning(&self) -> &Tuning {
         &self.source.tuning
+    }
+}
+
+/// Returns the update for an object that cannot be read. One of another kind is none of this list.
+fn kept<K: Watched>(reason: &Malformed) -> Update {
+    let told = reason.to_string();
+    match reason {
+        Malformed::Kind { .. } => Update::Warning(told),
+        Malformed::Object { name, .. } => Update::Unreadable(K::KIND, Some(name.clone()), told),
+        _ => Update::Unreadable(K::KIND, None, told),
     }
 }
 

@@ -17,7 +17,7 @@
 //! - A server that hangs is noticed within 45 seconds: by pings where it speaks HTTP/2, otherwise by watches
 //!   that are short.
 //! - A source that may not list services or endpoint slices for five minutes sends [`Update::Hopeless`].
-//! - An object that cannot be decoded leads to an [`Update::Warning`] with its name, and keeps its last
+//! - An object that cannot be decoded leads to an [`Update::Unreadable`] with its name, and keeps its last
 //!   state.
 //!
 //! All waiting uses the monotonic clock.

@@ -288,6 +288,15 @@ fn an_object_that_cannot_be_read_is_named_and_harms_no_other() {
         server.up();
         watching.until("everything is listed anew", |watching| watching.lists(Kind::Service) == 2);
         assert!(watching.has("fine") && watching.has("after") && !watching.has("odd"));
+        assert!(watching.has("web"), "what was known of it stays: the list has it");
+        // Whoever has no name that can be read may be any of them.
+        server.down();
+        server.delete("services", "demo", "after");
+        server.put("services", json!({"metadata": {"namespace": "demo", "name": 7}}));
+        server.forget();
+        server.up();
+        watching.until("everything is listed anew", |watching| watching.lists(Kind::Service) == 3);
+        assert!(["fine", "after", "web"].iter().all(|name| watching.has(name)));
     });
 }
 
@@ -413,10 +422,8 @@ fn a_watch_that_the_server_does_not_end_is_given_up() {
         let mut watching = Watching::with(source(Tuning { silence: short, ping_answer: short, ..tuning() }));
         watching.until("services are listed", |watching| watching.lists(Kind::Service) == 1);
         watching.until("the deaf watch began", |_| server.has_failed());
-        let began = Instant::now();
         server.put("services", service("later"));
         watching.settle(&server);
-        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         assert_eq!(watching.lists(Kind::Service), 1);
     });
 }

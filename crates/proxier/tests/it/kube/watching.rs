@@ -40,8 +40,8 @@ pub(crate) fn tuning() -> Tuning {
         first: Duration::from_millis(10),
         longest: Duration::from_millis(100),
         unreachable: Duration::from_millis(100),
-        node: Duration::from_secs(5),
-        answer: Duration::from_secs(5),
+        node: Duration::from_secs(20),
+        answer: Duration::from_secs(20),
         absent: Duration::from_millis(50),
         ..Tuning::default()
     }
@@ -77,7 +77,7 @@ impl Watching {
 
     /// Waits until `done`, while it takes updates.
     pub(crate) fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
-        self.within(Duration::from_secs(20), what, done);
+        self.within(Duration::from_secs(30), what, done);
     }
 
     fn within(&mut self, patience: Duration, what: &str, done: impl Fn(&Self) -> bool) {
@@ -134,6 +134,14 @@ impl Watching {
             }
             Update::Replace(kind, _) => panic!("the list of {kind} is sent piece by piece"),
             Update::Warning(warning) => self.warnings.push(warning),
+            Update::Unreadable(kind, name, reason) => {
+                match (self.unlisted.get_mut(&kind), name) {
+                    (Some(names), Some(name)) => _ = names.remove(&name),
+                    (Some(names), None) => names.clear(),
+                    (None, _) => {}
+                }
+                self.warnings.push(reason);
+            }
             Update::Unusable(files) => panic!("{files:?}"),
             Update::Hopeless(reason) => self.hopeless.push(reason),
         }
