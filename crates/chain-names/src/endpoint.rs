@@ -125,13 +125,13 @@ impl TryFrom<SocketAddr> for Endpoint {
 
     /// Refuses port 0 and a scope ID: every node must be able to reach an endpoint.
     fn try_from(address: SocketAddr) -> Result<Self, Error> {
-        let refused = |why| Err(Error::Endpoint { text: address.to_string(), why });
+        let refused = |expected| Err(Error::Endpoint { text: address.to_string(), expected });
         if matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0) {
             return refused(SCOPED);
         }
         match NonZero::new(address.port()) {
             Some(port) => Ok(Self::new(address.ip(), port)),
-            None => refused("has port 0"),
+            None => refused("a port from 1 to 65535"),
         }
     }
 }
@@ -140,35 +140,34 @@ impl FromStr for Endpoint {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let refused = |why| Error::Endpoint { text: text.to_owned(), why };
+        let refused = |expected| Error::Endpoint { text: text.to_owned(), expected };
         if text.contains('%') {
             return Err(refused(SCOPED));
         }
-        let address: SocketAddr = text.parse().map_err(|_| refused(why_not(text)))?;
-        let port = NonZero::new(address.port()).ok_or_else(|| refused("has port 0"))?;
+        let address: SocketAddr = text.parse().map_err(|_| refused(expected(text)))?;
+        let port = NonZero::new(address.port()).ok_or_else(|| refused("a port from 1 to 65535"))?;
         if text.rsplit_once(':').is_some_and(|(_, digits)| digits.starts_with('0')) {
-            return Err(refused("has a port with a leading zero"));
+            return Err(refused("a port without a leading zero"));
         }
         let mut kept = Text::new();
         if !kept.push(text) {
-            return Err(refused("is longer than any address and port"));
+            return Err(refused("an address and a port of at most 53 bytes"));
         }
         Ok(Self { text: kept, ip: address.ip(), port })
     }
 }
 
-/// Returns the error for text that is not an address and a port.
-fn why_not(text: &str) -> &'static str {
-    if text.parse::<IpAddr>().is_ok() {
-        "has no port; address:port or [address]:port is expected"
-    } else if !text.starts_with('[') && text.matches(':').count() > 1 {
-        "is not address:port; an IPv6 address stands in brackets"
+/// Returns what was expected in the place of text that is not an address and a port.
+fn expected(text: &str) -> &'static str {
+    let is_address = text.parse::<IpAddr>().is_ok();
+    if !is_address && !text.starts_with('[') && text.matches(':').count() > 1 {
+        "an IPv6 address in brackets ([address]:port)"
     } else {
-        "is not address:port or [address]:port"
+        "an address and a port (address:port or [address]:port)"
     }
 }
 
-const SCOPED: &str = "has a scope (`%`), which means something on one node only";
+const SCOPED: &str = "an address without a scope (`%`), which means something on one node only";
 
 /// `[`, 45 bytes of an IPv6 address that ends in an IPv4 one, `]:`, and 5 of port.
 const MOST: usize = 53;
@@ -212,24 +211,24 @@ mod tests {
 
     #[test]
     fn text_that_is_not_an_endpoint_is_refused_with_a_reason() {
-        for (text, why) in [
-            ("", "is not address:port or [address]:port"),
-            ("10.0.0.1", "has no port; address:port or [address]:port is expected"),
-            ("fd00::1", "has no port; address:port or [address]:port is expected"),
-            ("fd00::1:99999", "is not address:port; an IPv6 address stands in brackets"),
-            ("10.0.0.1:0", "has port 0"),
-            ("10.0.0.1:080", "has a port with a leading zero"),
-            ("10.0.0.1:65536", "is not address:port or [address]:port"),
-            ("10.0.0.1:http", "is not address:port or [address]:port"),
-            ("10.0.0.256:80", "is not address:port or [address]:port"),
-            ("web:80", "is not address:port or [address]:port"),
-            (" 10.0.0.1:80", "is not address:port or [address]:port"),
-            ("10.0.0.1:80\n", "is not address:port or [address]:port"),
+        for (text, expected) in [
+            ("", "an address and a port (address:port or [address]:port)"),
+            ("10.0.0.1", "an address and a port (address:port or [address]:port)"),
+            ("fd00::1", "an address and a port (address:port or [address]:port)"),
+            ("fd00::1:99999", "an IPv6 address in brackets ([address]:port)"),
+            ("10.0.0.1:0", "a port from 1 to 65535"),
+            ("10.0.0.1:080", "a port without a leading zero"),
+            ("10.0.0.1:65536", "an address and a port (address:port or [address]:port)"),
+            ("10.0.0.1:http", "an address and a port (address:port or [address]:port)"),
+            ("10.0.0.256:80", "an address and a port (address:port or [address]:port)"),
+            ("web:80", "an address and a port (address:port or [address]:port)"),
+            (" 10.0.0.1:80", "an address and a port (address:port or [address]:port)"),
+            ("10.0.0.1:80\n", "an address and a port (address:port or [address]:port)"),
             ("[fe80::1%eth0]:80", SCOPED),
             ("[fe80::1%3]:80", SCOPED),
         ] {
             let error = text.parse::<Endpoint>().unwrap_err();
-            assert_eq!(error.to_string(), format!("endpoint {text:?} {why}"));
+            assert_eq!(error.to_string(), format!("expected {expected}, found {text:?}"));
         }
     }
 

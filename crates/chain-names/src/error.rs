@@ -45,21 +45,21 @@ pub enum Error {
         text: String,
     },
     /// A protocol other than tcp, udp and sctp.
-    #[error("protocol {text:?} is not one of tcp, udp, sctp")]
+    #[error("expected the protocol tcp, udp or sctp, found {text:?}")]
     UnknownProtocol {
         /// The text.
         text: String,
     },
     /// Text that is not an address and a port.
-    #[error("endpoint {text:?} {why}")]
+    #[error("expected {expected}, found {text:?}")]
     Endpoint {
         /// The text.
         text: String,
-        /// The problem with it, in words.
-        why: &'static str,
+        /// What was expected, in words.
+        expected: &'static str,
     },
     /// A [`Scheme`](crate::Scheme) with more characters than its hash has.
-    #[error("a hash of {asked} characters is asked for, of 1 to {available}")]
+    #[error("expected a hash of 1 to {available} characters, found {asked}")]
     HashLength {
         /// The number of characters that the scheme asks for.
         asked: usize,

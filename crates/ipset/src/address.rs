@@ -235,17 +235,20 @@ mod tests {
             ("010.1", "8.0.0.1"),
             ("192.168/0x10", "192.0.0.168/16"),
             ("4294967295", "255.255.255.255"),
-            ("4294967296", "'4294967296' is not an IPv4 address"),
-            ("256.1.1.1", "'256.1.1.1' is not an IPv4 address"),
-            ("1.2.3.4.5", "'1.2.3.4.5' is not an IPv4 address"),
-            ("0x0a.1", "'0x0a.1' is not an IPv4 address"),
-            ("::1", "'::1' is not an IPv4 address"),
-            ("1.1.1.0/33", "'33' is out of range 0-32"),
-            ("1.1.1.0/", "'1.1.1.0/' is not an IPv4 address"),
-            ("1.1.1.1-", "'1.1.1.1-' is not an IPv4 address"),
-            ("-", "'-' is not an IPv4 address"),
-            ("", "'' is not an IPv4 address"),
-            ("[10.0.0.1-10.0.0.3", "'[10.0.0.1-10.0.0.3' has no closing bracket in the right place"),
+            ("4294967296", "expected an IPv4 address, found '4294967296'"),
+            ("256.1.1.1", "expected an IPv4 address, found '256.1.1.1'"),
+            ("1.2.3.4.5", "expected an IPv4 address, found '1.2.3.4.5'"),
+            ("0x0a.1", "expected an IPv4 address, found '0x0a.1'"),
+            ("::1", "expected an IPv4 address, found '::1'"),
+            ("1.1.1.0/33", "expected a number from 0 to 32, found '33'"),
+            ("1.1.1.0/", "expected an IPv4 address, found '1.1.1.0/'"),
+            ("1.1.1.1-", "expected an IPv4 address, found '1.1.1.1-'"),
+            ("-", "expected an IPv4 address, found '-'"),
+            ("", "expected an IPv4 address, found ''"),
+            (
+                "[10.0.0.1-10.0.0.3",
+                "expected a closing bracket at the end of the name, found '[10.0.0.1-10.0.0.3'",
+            ),
         ] {
             assert_eq!(read(text, Family::Ipv4), printed);
         }
@@ -261,8 +264,8 @@ mod tests {
             ("::5:6", "::0.5.0.6"),
             ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
             ("1:0:0:2:0:0:0:3", "1:0:0:2::3"),
-            ("10.0.0.1", "'10.0.0.1' is not an IPv6 address"),
-            ("1::/129", "'129' is out of range 0-128"),
+            ("10.0.0.1", "expected an IPv6 address, found '10.0.0.1'"),
+            ("1::/129", "expected a number from 0 to 128, found '129'"),
         ] {
             assert_eq!(read(text, Family::Ipv6), printed);
         }

@@ -9,6 +9,17 @@ use crate::text::ParseError;
 use crate::{Entry, Family, Reason, Revisions, SetName, SetType};
 
 /// Any failure of this crate.
+///
+/// ```no_run
+/// use sluicegate_ipset::{Client, Exist, SetName};
+///
+/// let blocked = SetName::new("blocked")?;
+/// match Client::open()?.destroy(blocked, Exist::Fail) {
+///     Err(error) if error.is_not_found() => println!("there was none"),
+///     result => result?, // such as: a rule still refers to it
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -303,8 +314,8 @@ fn describe_for(errno: Errno, command: &str) -> Option<&'static str> {
         (ipset_errno::INVALID_FAMILY, _) => "the set type does not have the family",
         (ipset_errno::TIMEOUT, _) => "the set was created without timeout, so entries cannot have one",
         (ipset_errno::REFERENCED, _) => "the set is in use: a rule or a list refers to it",
-        (ipset_errno::IPADDR_IPV4, _) => "an IPv4 address is needed",
-        (ipset_errno::IPADDR_IPV6, _) => "an IPv6 address is needed",
+        (ipset_errno::IPADDR_IPV4, _) => "expected an IPv4 address",
+        (ipset_errno::IPADDR_IPV6, _) => "expected an IPv6 address",
         (ipset_errno::COUNTER, _) => "the set was created without counters, so entries cannot have them",
         (ipset_errno::COMMENT, _) => "the set was created without comment, so entries cannot have one",
         (ipset_errno::INVALID_MARKMASK, _) => "the markmask is not valid",

@@ -9,6 +9,15 @@ use std::net::IpAddr;
 use crate::Reason;
 
 /// The address family of a set.
+///
+/// ```
+/// use sluicegate_ipset::Family;
+///
+/// assert_eq!(Family::parse("inet6")?, Family::Ipv6);
+/// assert_eq!(Family::of([192, 0, 2, 1].into()), Family::Ipv4);
+/// assert_eq!(Family::Ipv4.bits(), 32);
+/// # Ok::<(), sluicegate_ipset::Reason>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Family {
     /// `NFPROTO_UNSPEC`: a type that stores no addresses (`bitmap:port`, `hash:mac`, `list:set`).

@@ -41,6 +41,15 @@ impl SetInfo {
 }
 
 /// A set and its entries, in the kernel's order.
+///
+/// ```no_run
+/// use sluicegate_ipset::Client;
+///
+/// for listing in Client::open()?.list(None)? {
+///     println!("{}: {} entries, {} bytes", listing.info.name, listing.entries.len(), listing.info.memory);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listing {

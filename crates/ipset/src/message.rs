@@ -11,6 +11,14 @@ use crate::wire::{ListFlags, Put, SUBSYSTEM, cmd, command, data};
 use crate::{Entry, Family, Header, Revisions, SetInfo, SetName, SetSpec, SetType};
 
 /// Whether it is an error to add an entry that exists, or to delete one that does not.
+///
+/// ```no_run
+/// use sluicegate_ipset::{Client, Exist, SetName};
+///
+/// let mut client = Client::open()?;
+/// client.destroy(SetName::new("old")?, Exist::Ignore)?; // no error where there is none
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Exist {
     /// It is an error.

@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(SetName::new(&"x".repeat(31)).unwrap().as_bytes().len(), 31);
         assert_eq!(
             SetName::new(&"x".repeat(32)).unwrap_err().to_string(),
-            format!("set name '{}' is longer than 31 bytes", "x".repeat(32))
+            format!("expected a set name of at most 31 bytes, found '{}'", "x".repeat(32))
         );
     }
 

@@ -57,14 +57,14 @@ mod tests {
     #[test]
     fn errors_say_what_is_wrong_with_the_number() {
         for (text, error) in [
-            ("101", "'101' is out of range 0-100"),
-            ("-1", "'-1' is out of range 0-100"),
-            ("99999999999999999999999", "'99999999999999999999999' is out of range 0-100"),
-            ("", "'' is not a number"),
-            ("5x", "'5x' is not a number"),
-            ("0x", "'0x' is not a number"),
-            ("08", "'08' is not a number"),
-            ("+5", "'+5' is not a number"),
+            ("101", "expected a number from 0 to 100, found '101'"),
+            ("-1", "expected a number from 0 to 100, found '-1'"),
+            ("99999999999999999999999", "expected a number from 0 to 100, found '99999999999999999999999'"),
+            ("", "expected a number, found ''"),
+            ("5x", "expected a number, found '5x'"),
+            ("0x", "expected a number, found '0x'"),
+            ("08", "expected a number, found '08'"),
+            ("+5", "expected a number, found '+5'"),
         ] {
             assert_eq!(parse(text, 0, 100).unwrap_err().to_string(), error);
         }

@@ -10,12 +10,12 @@ use crate::{Family, Protocol, SetType};
 pub enum Reason {
     /// A set name that cannot be written on a command line, or an empty one.
     #[error(
-        "'{}' cannot be the name of a set: it is empty, has control characters or quotes, or is an option",
+        "expected the name of a set, found '{}', which is empty, has control characters or quotes, or is an option",
         .0.escape_debug()
     )]
     Name(String),
     /// A set name of more bytes than the kernel has room for.
-    #[error("set name '{name}' is longer than {max} bytes")]
+    #[error("expected a set name of at most {max} bytes, found '{name}'")]
     NameTooLong {
         /// The name.
         name: String,
@@ -23,10 +23,10 @@ pub enum Reason {
         max: usize,
     },
     /// A type of set that does not exist.
-    #[error("set type '{0}' is unknown")]
+    #[error("expected a set type, found '{0}'")]
     SetType(String),
     /// A family that does not exist.
-    #[error("family '{0}' is unknown: inet or inet6 is needed")]
+    #[error("expected the family inet or inet6, found '{0}'")]
     Family(String),
     /// A family that the type does not have.
     #[error("set type {kind} has no family {family}")]
@@ -37,10 +37,10 @@ pub enum Reason {
         family: Family,
     },
     /// A word that is not a number.
-    #[error("'{0}' is not a number")]
+    #[error("expected a number, found '{0}'")]
     Number(String),
     /// A number beyond its limits.
-    #[error("'{text}' is out of range {min}-{max}")]
+    #[error("expected a number from {min} to {max}, found '{text}'")]
     OutOfRange {
         /// The number as it was written.
         text: String,
@@ -50,7 +50,7 @@ pub enum Reason {
         max: u64,
     },
     /// Neither an address of the family nor a name that resolves to one.
-    #[error("'{text}' is not an {} address", family.of_addresses())]
+    #[error("expected an {} address, found '{text}'", family.of_addresses())]
     Address {
         /// The word.
         text: String,
@@ -58,19 +58,19 @@ pub enum Reason {
         family: Family,
     },
     /// Square brackets around a name that are not closed, or are followed by something.
-    #[error("'{0}' has no closing bracket in the right place")]
+    #[error("expected a closing bracket at the end of the name, found '{0}'")]
     Bracket(String),
     /// A network or range where the type stores single addresses.
-    #[error("'{0}': a single address is needed here")]
+    #[error("expected a single address, found '{0}'")]
     SingleAddress(String),
     /// A range of addresses where the kernel accepts an address or a network only.
-    #[error("'{0}': an address or a network is needed here, a range is not possible")]
+    #[error("expected an address or a network, found '{0}'")]
     NoAddressRange(String),
     /// `range` of `create` needs a network or a range.
-    #[error("'{0}': a network (ADDRESS/PREFIX) or a range (FROM-TO) is needed here")]
+    #[error("expected a network (ADDRESS/PREFIX) or a range (FROM-TO), found '{0}'")]
     NeedsRange(String),
     /// Neither the name nor the number of an IP protocol.
-    #[error("'{0}' is not a protocol")]
+    #[error("expected the name or number of an IP protocol, found '{0}'")]
     Protocol(String),
     /// Protocol 0 cannot be stored.
     #[error("protocol 0 cannot be stored in a set")]
@@ -84,7 +84,7 @@ pub enum Reason {
         family: Family,
     },
     /// Neither the name of an ICMP message nor `type/code`.
-    #[error("'{text}' is not an {name} message: a name or TYPE/CODE is needed")]
+    #[error("expected an {name} message (a name or TYPE/CODE), found '{text}'")]
     Icmp {
         /// The word.
         text: String,
@@ -98,10 +98,10 @@ pub enum Reason {
     #[error("protocol {0} has no ports that could be a range")]
     PortRange(Protocol),
     /// Another protocol than TCP and UDP in a `bitmap:port`.
-    #[error("'{0}': only the protocols tcp and udp can be used here")]
+    #[error("expected the protocol tcp or udp, found '{0}'")]
     TcpOrUdp(String),
     /// Neither a port number nor a service of the protocol.
-    #[error("'{text}' is neither a number nor a {protocol} service")]
+    #[error("expected a port or a {protocol} service, found '{text}'")]
     Service {
         /// The word.
         text: String,
@@ -109,11 +109,12 @@ pub enum Reason {
         protocol: String,
     },
     /// Not six numbers below 100 in hexadecimal digits, with colons between.
-    #[error("'{0}' is not a MAC address")]
+    #[error("expected a MAC address, found '{0}'")]
     Mac(String),
     /// An interface name that the text form of ipset cannot represent.
     #[error(
-        "'{}' cannot be the name of an interface (1 to 15 bytes without commas, quotes and control characters)",
+        "expected the name of an interface (1 to 15 bytes without commas, quotes and control characters), \
+         found '{}'",
         .0.escape_debug()
     )]
     Interface(String),
@@ -121,19 +122,19 @@ pub enum Reason {
     #[error("a comment cannot have double quotes or control characters")]
     Comment,
     /// A comment of more bytes than the kernel accepts.
-    #[error("the comment has {length} bytes, the limit is 255")]
+    #[error("expected a comment of at most 255 bytes, found {length}")]
     CommentTooLong {
         /// Its length.
         length: usize,
     },
     /// Not `0xMARK` or `0xMARK/0xMASK`.
-    #[error("'{0}' is not a mark: 0xMARK or 0xMARK/0xMASK is needed")]
+    #[error("expected a mark (0xMARK or 0xMARK/0xMASK), found '{0}'")]
     SkbMark(String),
     /// Not `MAJOR:MINOR`.
-    #[error("'{0}' is not a priority: MAJOR:MINOR in hexadecimal is needed")]
+    #[error("expected a priority (MAJOR:MINOR in hexadecimal), found '{0}'")]
     SkbPrio(String),
     /// A mask that is not an address, or is all zeros.
-    #[error("'{text}' is not a bitmask of family {family}")]
+    #[error("expected a bitmask of family {family}, found '{text}'")]
     Bitmask {
         /// The word.
         text: String,
@@ -141,7 +142,7 @@ pub enum Reason {
         family: Family,
     },
     /// An element with too few parts.
-    #[error("'{text}': an element of {kind} has {need} parts, part {part} is missing")]
+    #[error("expected an element of {kind}, which has {need} parts, found '{text}' without part {part}")]
     MissingPart {
         /// The element.
         text: String,
@@ -153,7 +154,7 @@ pub enum Reason {
         part: usize,
     },
     /// An element with too many parts.
-    #[error("'{text}': an element of {kind} has {need} parts only")]
+    #[error("expected an element of {kind}, which has {need} parts, found '{text}'")]
     TooManyParts {
         /// The element.
         text: String,
@@ -163,7 +164,7 @@ pub enum Reason {
         need: usize,
     },
     /// An element of another shape than the type has.
-    #[error("{element} is not an element of {kind} with family {family}")]
+    #[error("expected an element of {kind} with family {family}, found {element}")]
     Shape {
         /// The element.
         element: String,
@@ -218,10 +219,10 @@ pub enum Reason {
     #[error("the option {0} is missing")]
     MissingOption(&'static str),
     /// A word that is not a command.
-    #[error("no command: '{0}' is unknown")]
+    #[error("expected a command, found '{0}'")]
     UnknownCommand(String),
     /// A command line without a command.
-    #[error("no command")]
+    #[error("expected a command, found none")]
     NoCommand,
     /// A command lacks its first or second argument.
     #[error("the command {command} lacks its {which} argument")]
@@ -244,7 +245,7 @@ pub enum Reason {
     #[error("a double quote is not closed")]
     Quote,
     /// An output format that does not exist.
-    #[error("output mode '{0}' is unknown: plain, save or xml is needed")]
+    #[error("expected the output mode plain, save or xml, found '{0}'")]
     OutputMode(String),
 }
 

@@ -15,6 +15,15 @@ use crate::text::Output;
 use crate::{CreateOptions, Entry, Listing, SetInfo, SetName};
 
 /// The options of a listing.
+///
+/// ```no_run
+/// use sluicegate_ipset::{Client, Style, text::Output};
+///
+/// let listings = Client::open()?.list(None)?;
+/// let mut saved = String::new();
+/// Style::new(Output::Save).write(&mut saved, &listings)?; // what `ipset save` prints
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Style<'a> {
     /// The format.

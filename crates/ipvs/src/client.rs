@@ -20,6 +20,15 @@ use crate::wire::message::{Query, attributes, encode_command, encode_query, nest
 use crate::wire::{FAMILY_NAME, config, daemon, destination, service, top};
 
 /// A connection to IPVS.
+///
+/// ```no_run
+/// use sluicegate_ipvs::Client;
+///
+/// for listing in Client::open()?.list(|_| true)? {
+///     println!("{}: {} destinations", listing.service.id, listing.destinations.len());
+/// }
+/// # Ok::<(), sluicegate_ipvs::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Client<T = Socket> {
     transport: T,

@@ -9,6 +9,14 @@ use crate::service::{Endpoint, ServiceConfig, ServiceId};
 use crate::text;
 
 /// A change of the kernel's IPVS table. It prints as the arguments of ipvsadm that do the same.
+///
+/// ```
+/// use sluicegate_ipvs::{Command, Endpoint, Scheduler, ServiceConfig, ServiceId};
+///
+/// let id = ServiceId::udp(Endpoint::new([10, 96, 0, 10], 53));
+/// let command = Command::AddService { id, config: ServiceConfig::new(Scheduler::RR) };
+/// assert_eq!(command.to_string(), "-A -u 10.96.0.10:53 -s rr");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the types of the fields describe them")]
 pub enum Command {

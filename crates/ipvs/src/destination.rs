@@ -9,6 +9,14 @@ use crate::service::{Endpoint, ServiceId};
 use crate::stats::{Connections, Stats};
 
 /// The forwarding method from the director to a destination (`IP_VS_CONN_F_FWD_MASK`).
+///
+/// ```
+/// use sluicegate_ipvs::Forward;
+///
+/// // Only masquerading can send on to another port than the client asked for.
+/// assert!(Forward::DirectRoute.keeps_port());
+/// assert!(!Forward::Masquerade.keeps_port());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Forward {
     /// `IP_VS_CONN_F_MASQ`: the destination address and port are rewritten, and answers come back through the
@@ -77,6 +85,14 @@ bitflags! {
 }
 
 /// The configuration of a destination.
+///
+/// ```
+/// use sluicegate_ipvs::{DestinationConfig, Forward};
+///
+/// // No new connections above 1,000, and again below 800.
+/// let config = DestinationConfig::new(Forward::Masquerade).weight(3).thresholds(1_000, 800);
+/// assert_eq!((config.weight, config.upper_threshold), (3, 1_000));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct DestinationConfig {

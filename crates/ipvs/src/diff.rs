@@ -26,6 +26,21 @@ impl Listing {
 }
 
 /// The configuration of services and destinations, wanted or observed.
+///
+/// ```
+/// use sluicegate_ipvs::{DestinationConfig, Endpoint, Forward, Scheduler, ServiceConfig, ServiceId, Table, diff};
+///
+/// let web = ServiceId::tcp(Endpoint::new([10, 96, 0, 10], 80));
+/// let mut wanted = Table::new();
+/// wanted
+///     .service(web, ServiceConfig::new(Scheduler::RR))
+///     .destination(Endpoint::new([10, 244, 1, 7], 8080), DestinationConfig::new(Forward::Masquerade));
+/// let commands: Vec<String> = diff(&wanted, &Table::new()).iter().map(ToString::to_string).collect();
+/// assert_eq!(
+///     commands,
+///     ["-A -t 10.96.0.10:80 -s rr", "-a -t 10.96.0.10:80 -r 10.244.1.7:8080 -m -w 1"]
+/// );
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     services: BTreeMap<ServiceId, Entry>,

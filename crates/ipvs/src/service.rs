@@ -16,6 +16,15 @@ use crate::stats::Stats;
 /// The address and port of a service, or of a real server. It identifies a destination within its service.
 ///
 /// Unlike [`SocketAddr`] it has no flow label and no scope id, which IPVS does not have.
+///
+/// ```
+/// use sluicegate_ipvs::Endpoint;
+///
+/// assert_eq!(Endpoint::new([10, 96, 0, 10], 80).to_string(), "10.96.0.10:80");
+/// let address: std::net::SocketAddr = "[2001:db8::1]:80".parse()?;
+/// assert_eq!(Endpoint::from(address).to_string(), "[2001:db8::1]:80");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
     /// The address.
@@ -67,6 +76,14 @@ pub(crate) fn protocol_name(protocol: Protocol) -> Cow<'static, str> {
 /// The identity of a service, which cannot be edited.
 ///
 /// Services are ordered by kind (fwmark services last), family, protocol, address, and port.
+///
+/// ```
+/// use sluicegate_ipvs::{Endpoint, Family, ServiceId};
+///
+/// let dns = ServiceId::udp(Endpoint::new([10, 96, 0, 10], 53));
+/// assert_ne!(dns, ServiceId::tcp(Endpoint::new([10, 96, 0, 10], 53)));
+/// assert!(ServiceId::mark(0, Family::Ipv4).is_none(), "packets without a mark have 0");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ServiceId {
     /// A virtual address, port and protocol.
@@ -182,6 +199,13 @@ bitflags! {
 
 /// The configuration of a service. Wanted and observed configurations can be compared with `==`: flags that
 /// only the kernel sets are not part of one.
+///
+/// ```
+/// use sluicegate_ipvs::{Scheduler, ServiceConfig};
+///
+/// let config = ServiceConfig::new(Scheduler::RR).persistent(10_800);
+/// assert_eq!(config.persistence.map(|persistence| persistence.timeout), Some(10_800));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct ServiceConfig {

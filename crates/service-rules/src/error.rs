@@ -9,7 +9,7 @@ use sluicegate_services::ServiceName;
 #[non_exhaustive]
 pub enum Error {
     /// The number of a bit that a packet mark does not have.
-    #[error("masquerade bit {bit} is out of range 0..=31")]
+    #[error("expected a masquerade bit from 0 to 31, found {bit}")]
     MasqueradeBit {
         /// The number.
         bit: u8,

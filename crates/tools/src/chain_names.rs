@@ -75,7 +75,7 @@ fn names(row: &[u8]) -> Result<String, Box<dyn Error>> {
     let columns: Vec<&str> = row.split('\t').collect();
     let &[namespace, name, port, protocol, endpoint] = columns.as_slice() else {
         return Err(format!(
-            "{} columns; 5 are expected, separated by tabs: namespace, name, port name, protocol, endpoint",
+            "expected 5 columns, separated by tabs (namespace, name, port name, protocol, endpoint), found {}",
             columns.len()
         )
         .into());
@@ -153,7 +153,10 @@ mod tests {
         assert!(output.contains("-a/b/sctp/__fd00..1/80\n"), "{output}");
         let starts: Vec<_> = errors.lines().map(|line| line.split_once(": ").unwrap().0).collect();
         assert_eq!(starts, ["line 2", "line 3", "line 4", "line 5"]);
-        assert!(errors.contains("line 2: 1 columns; 5 are expected"), "{errors}");
-        assert!(errors.contains("line 3: protocol \"icmp\" is not one of tcp, udp, sctp"), "{errors}");
+        assert!(errors.contains("line 2: expected 5 columns, separated by tabs"), "{errors}");
+        assert!(
+            errors.contains("line 3: expected the protocol tcp, udp or sctp, found \"icmp\""),
+            "{errors}"
+        );
     }
 }

@@ -140,36 +140,40 @@ mod tests {
             (
                 "bitmap:ip",
                 "10.0.0.1,AA:BB:CC:DD:EE:FF",
-                "'10.0.0.1,AA:BB:CC:DD:EE:FF': an element of bitmap:ip has 1 parts only",
+                "expected an element of bitmap:ip, which has 1 parts, found '10.0.0.1,AA:BB:CC:DD:EE:FF'",
             ),
             ("bitmap:ip,mac", "10.0.0.1", "10.0.0.1"),
             ("bitmap:ip,mac", "10.0.0.2,aa:bb:cc:dd:ee:0f", "10.0.0.2,AA:BB:CC:DD:EE:0F"),
-            ("bitmap:ip,mac", "10.0.0.2-10.0.0.4", "'10.0.0.2-10.0.0.4': a single address is needed here"),
-            ("bitmap:ip,mac", "10.0.0.2,xx", "'xx' is not a MAC address"),
+            ("bitmap:ip,mac", "10.0.0.2-10.0.0.4", "expected a single address, found '10.0.0.2-10.0.0.4'"),
+            ("bitmap:ip,mac", "10.0.0.2,xx", "expected a MAC address, found 'xx'"),
             ("hash:ip", "10.0.0.1-10.0.0.9", "10.0.0.1-10.0.0.9"),
             ("hash:mac", "01:02:03:04:05:06", "01:02:03:04:05:06"),
             ("hash:mac", "1:2:3:4:5:f", "01:02:03:04:05:0F"),
             ("hash:mac", "001:2:3:4:5:6", "01:02:03:04:05:06"),
-            ("hash:mac", "1:2:3:4:5:100", "'1:2:3:4:5:100' is not a MAC address"),
-            ("hash:mac", "1:2:3:4:5:", "'1:2:3:4:5:' is not a MAC address"),
-            ("hash:mac", "01:02:03:04:05:06:07", "'01:02:03:04:05:06:07' is not a MAC address"),
+            ("hash:mac", "1:2:3:4:5:100", "expected a MAC address, found '1:2:3:4:5:100'"),
+            ("hash:mac", "1:2:3:4:5:", "expected a MAC address, found '1:2:3:4:5:'"),
+            ("hash:mac", "01:02:03:04:05:06:07", "expected a MAC address, found '01:02:03:04:05:06:07'"),
             ("hash:ip,mac", "1.1.1.1,01:02:03:04:05:06", "1.1.1.1,01:02:03:04:05:06"),
-            ("hash:ip,mac", "1.1.1.1", "'1.1.1.1': an element of hash:ip,mac has 2 parts, part 2 is missing"),
+            (
+                "hash:ip,mac",
+                "1.1.1.1",
+                "expected an element of hash:ip,mac, which has 2 parts, found '1.1.1.1' without part 2",
+            ),
             ("hash:net", "10.0.0.0/8", "10.0.0.0/8"),
             ("hash:net,net", "10.0.0.0/8,11.0.0.0-11.0.0.9", "10.0.0.0/8,11.0.0.0-11.0.0.9"),
-            ("hash:ip,port", "1.1.1.1,http", "'http' is neither a number nor a tcp service"),
+            ("hash:ip,port", "1.1.1.1,http", "expected a port or a tcp service, found 'http'"),
             ("hash:net,port", "1.1.1.0/24,udp:1-2", "1.1.1.0/24,udp:1-2"),
             ("hash:ip,port,ip", "1.2.3.4,80,5.6.7.8", "1.2.3.4,tcp:80,5.6.7.8"),
-            ("hash:ip,port,ip", "1.2.3.4,80,5.6.7.0/24", "'5.6.7.0/24': a single address is needed here"),
+            ("hash:ip,port,ip", "1.2.3.4,80,5.6.7.0/24", "expected a single address, found '5.6.7.0/24'"),
             (
                 "hash:ip,port,ip",
                 "1.2.3.4,80",
-                "'1.2.3.4,80': an element of hash:ip,port,ip has 3 parts, part 3 is missing",
+                "expected an element of hash:ip,port,ip, which has 3 parts, found '1.2.3.4,80' without part 3",
             ),
             (
                 "hash:ip,port,ip",
                 "1.2.3.4,80,1.1.1.1,1",
-                "'1.2.3.4,80,1.1.1.1,1': an element of hash:ip,port,ip has 3 parts only",
+                "expected an element of hash:ip,port,ip, which has 3 parts, found '1.2.3.4,80,1.1.1.1,1'",
             ),
             ("hash:ip,port,net", "1.2.3.4,80,5.6.7.0/24", "1.2.3.4,tcp:80,5.6.7.0/24"),
             ("hash:ip,mark", "1.1.1.1,0x63", "1.1.1.1,0x00000063"),
@@ -180,8 +184,8 @@ mod tests {
             (
                 "hash:net,iface",
                 "1.2.3.0/24,0123456789abcdef",
-                "'0123456789abcdef' cannot be the name of an interface (1 to 15 bytes without commas, quotes \
-                 and control characters)",
+                "expected the name of an interface (1 to 15 bytes without commas, quotes and control \
+                 characters), found '0123456789abcdef'",
             ),
         ] {
             let family = kind.parse::<SetType>().unwrap().default_family();
@@ -191,22 +195,18 @@ mod tests {
         assert_eq!(read("list:set", Family::Unspecified, "a,before,b"), "a before b");
         assert_eq!(
             read("list:set", Family::Unspecified, "a,b"),
-            "'a,b': an element of list:set has 1 parts only"
+            "expected an element of list:set, which has 1 parts, found 'a,b'"
         );
     }
 
     #[test]
     fn ipv6_has_no_ranges_where_single_addresses_are_stored() {
         for (kind, text, printed) in [
-            ("hash:ip", "1::/64", "'1::/64': a single address is needed here"),
-            ("hash:ip", "1::-2::", "'1::-2::': a single address is needed here"),
+            ("hash:ip", "1::/64", "expected a single address, found '1::/64'"),
+            ("hash:ip", "1::-2::", "expected a single address, found '1::-2::'"),
             ("hash:ip", "1::/128", "1::"),
             ("hash:net", "1::/64", "1::/64"),
-            (
-                "hash:net",
-                "1::-2::",
-                "'1::-2::': an address or a network is needed here, a range is not possible",
-            ),
+            ("hash:net", "1::-2::", "expected an address or a network, found '1::-2::'"),
         ] {
             assert_eq!(read(kind, Family::Ipv6, text), printed);
         }

@@ -39,6 +39,16 @@ pub struct SetSpec {
 }
 
 /// The options of `create`. The kernel chooses those that are not given.
+///
+/// ```
+/// use sluicegate_ipset::{CreateOptions, Family, SetName, SetSpec, SetType};
+///
+/// let mut options = CreateOptions::default();
+/// (options.timeout, options.counters) = (Some(600), true);
+/// let spec = SetSpec::new(SetName::new("banned")?, SetType::HashIp, Family::Ipv4, options)?;
+/// assert_eq!(spec.to_string(), "create banned hash:ip family inet timeout 600 counters");
+/// # Ok::<(), sluicegate_ipset::Reason>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateOptions {

@@ -12,7 +12,7 @@
 //! assert_eq!(error[1].command.to_string(), "add allowed 2001:db8::/32 comment \"documentation\"");
 //!
 //! let error = text::parse("create a hash:ip\nadd a 10.0.0.256\n", &Numeric, |_| None).unwrap_err();
-//! assert_eq!(error.to_string(), "line 2, column 7: '10.0.0.256' is not an IPv4 address");
+//! assert_eq!(error.to_string(), "line 2, column 7: expected an IPv4 address, found '10.0.0.256'");
 //! ```
 //!
 //! Names and comments are any bytes. [`decode`](crate::netlink::text::decode) represents those of a file that

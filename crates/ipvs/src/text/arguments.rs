@@ -314,7 +314,7 @@ impl<'a> Arguments<'a> {
             None => Interface::new("eth0").map_err(|e| invalid(self.command, e))?,
         };
         let group = match self.argument(O::McastGroup)? {
-            Some((_, word)) => Some(word.text.parse().map_err(|_| word.error(Reason::Address))?),
+            Some((_, word)) => Some(word.text.parse().map_err(|_| word.error(Reason::Group))?),
             None => None,
         };
         let daemon = Daemon {

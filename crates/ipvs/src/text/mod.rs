@@ -11,7 +11,7 @@
 //! let wrong = "-A -t 10.0.0.1:80 -s rr\n-a -t 10.0.0.1:80 -r 192.168.1.1:8080 -w many";
 //! assert_eq!(
 //!     text::parse(wrong).unwrap_err().to_string(),
-//!     "line 2, column 42: `many`: a number from 0 to 2147483647 is expected"
+//!     "line 2, column 42: expected a number from 0 to 2147483647, found `many`"
 //! );
 //! # Ok::<(), sluicegate_ipvs::Error>(())
 //! ```

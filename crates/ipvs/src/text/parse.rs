@@ -61,6 +61,14 @@ pub struct ListOptions {
 /// Parses the output of `ipvsadm -S -n`, which `ipvsadm -R` reads: one command on each line, which may begin
 /// with `ipvsadm`. Empty lines and lines that begin with `#` are skipped.
 ///
+/// ```
+/// use sluicegate_ipvs::text;
+///
+/// let commands = text::parse("# web\n-A -t 10.96.0.10:80 -s rr\n")?;
+/// assert_eq!(commands[0].to_string(), "-A -t 10.96.0.10:80 -s rr");
+/// # Ok::<(), sluicegate_ipvs::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Parse`] with line, column and the offending word; [`Reason::NotAChange`] for commands that change
 /// nothing.
@@ -175,9 +183,34 @@ mod tests {
         let error = |words: [&str; 4]| parse_args(&words).unwrap_err().to_string();
         assert_eq!(
             error(["--set", "1", "2678401", "3"]),
-            "argument 3: `2678401`: the tcpfin timeout has to be a number from 0 to 2678400"
+            "argument 3: expected a tcpfin timeout from 0 to 2678400 seconds, found `2678401`"
         );
-        assert!(error(["--set", "x", "2", "3"]).contains("the tcp timeout"));
-        assert!(error(["--set", "1", "2", "-"]).contains("the udp timeout"));
+        assert!(error(["--set", "x", "2", "3"]).contains("expected a tcp timeout"));
+        assert!(error(["--set", "1", "2", "-"]).contains("expected a udp timeout"));
+    }
+
+    #[test]
+    fn what_was_expected_and_found_is_said() {
+        for (line, said) in [
+            ("-A -t 10.0.0.1 x -s rr", "line 1, column 16: expected an option, found `x`"),
+            ("x", "line 1, column 1: expected a command (-A, -E, -D, -a, -e, -d, -L, -S, ...), found `x`"),
+            (
+                "--start-daemon primary",
+                "line 1, column 16: expected the role master or backup, found `primary`",
+            ),
+            (
+                "--start-daemon master --mcast-group here",
+                "line 1, column 37: expected the address of a multicast group, found `here`",
+            ),
+            (
+                "-A -t web:80",
+                "line 1, column 7: expected ADDRESS:PORT, [ADDRESS]:PORT for IPv6 (names are not \
+                resolved), found `web:80`",
+            ),
+        ] {
+            assert_eq!(parse(line).unwrap_err().to_string(), said, "{line}");
+        }
+        let empty = parse_args(&["-A", "-t", ""]).unwrap_err().to_string();
+        assert!(empty.ends_with("found an empty word"), "{empty}");
     }
 }

@@ -7,7 +7,6 @@ use crate::error::Invalid;
 
 /// An error in a command line: the problem and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {}{reason}", quoted(.word))]
 #[non_exhaustive]
 pub struct ParseError {
     /// The position.
@@ -18,15 +17,25 @@ pub struct ParseError {
     pub reason: Reason,
 }
 
-/// Quotes untrusted text for a message: escapes control characters and limits the length.
-fn quoted(word: &str) -> String {
-    const LONGEST: usize = 80;
-    if word.is_empty() {
-        return String::new();
+impl fmt::Display for ParseError {
+    /// Writes the place, and `expected a number from 1 to 9, found ...`; or for what is wrong about a word
+    /// that may stand there, that word and `the option takes no argument`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, word, reason } = self;
+        match reason.is_of_another_word() {
+            true if word.is_empty() => write!(f, "{place}: {reason}, found an empty word"),
+            true => write!(f, "{place}: {reason}, found `{}`", shown(word)),
+            false if word.is_empty() => write!(f, "{place}: {reason}"),
+            false => write!(f, "{place}: `{}`: {reason}", shown(word)),
+        }
     }
+}
+
+/// Returns untrusted text for a message: control characters are escaped, and the length is limited.
+fn shown(word: &str) -> String {
+    const LONGEST: usize = 80;
     let shown: String = word.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    let more = if word.chars().count() > LONGEST { "..." } else { "" };
-    format!("`{shown}{more}`: ")
+    if word.chars().count() > LONGEST { shown + "..." } else { shown }
 }
 
 /// The position of a word.
@@ -57,7 +66,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each variant's message says it")]
 pub enum Reason {
-    #[error("a command (-A, -E, -D, -a, -e, -d, -L, -S, ...) comes first")]
+    #[error("expected a command (-A, -E, -D, -a, -e, -d, -L, -S, ...)")]
     NoCommand,
     #[error("there is no such option")]
     UnknownOption,
@@ -65,7 +74,7 @@ pub enum Reason {
     MissingArgument,
     #[error("the option takes no argument")]
     UnexpectedArgument,
-    #[error("an option is expected")]
+    #[error("expected an option")]
     UnexpectedWord,
     #[error("a second command")]
     SecondCommand,
@@ -75,25 +84,27 @@ pub enum Reason {
     Foreign(&'static str),
     #[error("{0} is missing")]
     Missing(&'static str),
-    #[error("the {name} timeout has to be a number from 0 to {max}")]
+    #[error("expected a {name} timeout from 0 to {max} seconds")]
     Timeout {
         /// `tcp`, `tcpfin` or `udp`.
         name: &'static str,
         max: u64,
     },
-    #[error("a number from {min} to {max} is expected")]
+    #[error("expected a number from {min} to {max}")]
     Number { min: u64, max: u64 },
-    #[error("ADDRESS:PORT is expected, [ADDRESS]:PORT for IPv6 (numeric: names are not resolved)")]
+    #[error("expected ADDRESS:PORT, [ADDRESS]:PORT for IPv6 (names are not resolved)")]
     Address,
-    #[error("a netmask such as 255.255.255.0 is expected, or for IPv6 a prefix length from 1 to 128")]
+    #[error("expected the address of a multicast group")]
+    Group,
+    #[error("expected a netmask such as 255.255.255.0, or for IPv6 a prefix length from 1 to 128")]
     Mask,
-    #[error("the flags of this scheduler are {0}, joined by commas")]
+    #[error("expected flags of this scheduler ({0}), joined by commas")]
     SchedulerFlag(&'static str),
-    #[error("the kinds of tunnels are ipip, gue and gre")]
+    #[error("expected a tunnel of the kind ipip, gue or gre")]
     TunnelType,
     #[error("the option does not go with this kind of tunnel")]
     TunnelOption,
-    #[error("`master` or `backup` is expected")]
+    #[error("expected the role master or backup")]
     DaemonRole,
     #[error("-6 belongs to -f")]
     Six,
@@ -111,6 +122,23 @@ impl Reason {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoCommand | Self::UnknownOption | Self::MissingArgument | Self::NotAChange)
+    }
+
+    /// Returns true when another word was expected in the place of the one that stands there.
+    const fn is_of_another_word(&self) -> bool {
+        matches!(
+            self,
+            Self::NoCommand
+                | Self::UnexpectedWord
+                | Self::Timeout { .. }
+                | Self::Number { .. }
+                | Self::Address
+                | Self::Group
+                | Self::Mask
+                | Self::SchedulerFlag(_)
+                | Self::TunnelType
+                | Self::DaemonRole
+        )
     }
 }
 

@@ -35,8 +35,9 @@ impl DetectLocalFlags {
             let is_given = !self.cluster_cidrs.is_empty();
             return Ok(if is_given { self.by_cluster() } else { DetectLocal::None });
         };
-        let missing =
-            |flag| Error::flag(flag, format!("is needed with --detect-local-mode {}", mode.as_str()));
+        let missing = |flag| {
+            Error::flag(flag, format!("expected with --detect-local-mode {}, found none", mode.as_str()))
+        };
         match mode {
             DetectLocalMode::ClusterCidr if self.cluster_cidrs.is_empty() => Err(missing(CLUSTER_CIDR)),
             DetectLocalMode::ClusterCidr => Ok(self.by_cluster()),
@@ -78,11 +79,14 @@ mod tests {
     #[test]
     fn a_mode_without_its_value_names_the_flag() {
         let cases = [
-            ("ClusterCIDR", "--cluster-cidr: is needed with --detect-local-mode ClusterCIDR"),
-            ("BridgeInterface", "--pod-bridge-interface: is needed with --detect-local-mode BridgeInterface"),
+            ("ClusterCIDR", "--cluster-cidr: expected with --detect-local-mode ClusterCIDR, found none"),
+            (
+                "BridgeInterface",
+                "--pod-bridge-interface: expected with --detect-local-mode BridgeInterface, found none",
+            ),
             (
                 "InterfaceNamePrefix",
-                "--pod-interface-name-prefix: is needed with --detect-local-mode InterfaceNamePrefix",
+                "--pod-interface-name-prefix: expected with --detect-local-mode InterfaceNamePrefix, found none",
             ),
         ];
         for (mode, message) in cases {

@@ -87,7 +87,7 @@ impl From<RulesError> for Error {
             RulesError::Timeouts { .. } => Self::flag("--ipvs-*-timeout", error),
             RulesError::Services(ServicesError::NoPodCidrs { .. }) => Self::flag(
                 "--node-pod-cidr (or a Node manifest with spec.podCIDRs)",
-                "is needed with --detect-local-mode NodeCIDR",
+                "expected with --detect-local-mode NodeCIDR, found none",
             ),
             _ => Self::Rules(error),
         }
