@@ -50,6 +50,15 @@ impl ServicePort<'_> {
 }
 
 /// The names of the iptables chains of one service port: a prefix for each chain, and 16 characters of hash.
+///
+/// ```
+/// use sluicegate_chain_names::{Protocol, ServicePort};
+///
+/// let names = ServicePort::new("demo", "dns", "dns", Protocol::Udp)?.iptables();
+/// assert_eq!(names.service(), "KUBE-SVC-IXHL676EY46F5RLS");
+/// assert_eq!(names.local(), "KUBE-SVL-IXHL676EY46F5RLS");
+/// # Ok::<(), sluicegate_chain_names::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct IptablesNames {
     hash: HashText,
@@ -93,6 +102,15 @@ impl fmt::Debug for IptablesNames {
 
 /// The names of the nftables chains of one service port: different prefixes before
 /// `AXK6CI2C-demo/web/tcp/http`.
+///
+/// ```
+/// use sluicegate_chain_names::{Protocol, ServicePort};
+///
+/// let names = ServicePort::new("demo", "dns", "dns", Protocol::Udp)?.nftables();
+/// assert_eq!(names.service(), "service-34HOXUJH-demo/dns/udp/dns");
+/// assert_eq!(names.firewall(), "firewall-34HOXUJH-demo/dns/udp/dns");
+/// # Ok::<(), sluicegate_chain_names::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct NftablesNames {
     base: Text<{ scheme::NFT_BASE }>,
@@ -136,6 +154,15 @@ impl fmt::Debug for NftablesNames {
 
 /// The names of the nftables chain and set of one endpoint, which exist only if a service has session
 /// affinity.
+///
+/// ```
+/// use sluicegate_chain_names::{Protocol, ServicePort};
+///
+/// let port = ServicePort::new("demo", "dns", "dns", Protocol::Udp)?;
+/// let names = port.nftables_endpoint(&"10.244.0.20:53".parse()?);
+/// assert_eq!(names.chain(), "endpoint-PAAF6AAY-demo/dns/udp/dns__10.244.0.20/53");
+/// # Ok::<(), sluicegate_chain_names::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct NftablesEndpointNames {
     base: Text<{ scheme::NFT_BASE }>,
@@ -163,6 +190,13 @@ impl fmt::Debug for NftablesEndpointNames {
 
 /// Returns true for an iptables chain that kube-proxy creates for a service or an endpoint, and deletes with
 /// it, but not for its fixed chains (`KUBE-SERVICES`, ...).
+///
+/// ```
+/// use sluicegate_chain_names::is_iptables_chain;
+///
+/// assert!(is_iptables_chain("KUBE-SVC-IXHL676EY46F5RLS"));
+/// assert!(!is_iptables_chain("INPUT"));
+/// ```
 #[must_use]
 pub fn is_iptables_chain(name: &str) -> bool {
     [scheme::SVC, scheme::SVL, scheme::SEP, scheme::FW, scheme::EXT]
@@ -172,6 +206,13 @@ pub fn is_iptables_chain(name: &str) -> bool {
 
 /// Returns true for an nftables chain of kube-proxy's table that belongs to a service or an endpoint: as in
 /// kube-proxy, one with a `/` in its name.
+///
+/// ```
+/// use sluicegate_chain_names::is_nftables_chain;
+///
+/// assert!(is_nftables_chain("service-34HOXUJH-demo/dns/udp/dns"));
+/// assert!(!is_nftables_chain("services"));
+/// ```
 #[must_use]
 pub fn is_nftables_chain(name: &str) -> bool {
     name.contains('/')

@@ -76,6 +76,13 @@ impl fmt::Display for ServicePort<'_> {
 }
 
 /// A protocol that a service can have.
+///
+/// ```
+/// use sluicegate_chain_names::Protocol;
+///
+/// assert_eq!("TCP".parse(), Ok(Protocol::Tcp)); // as a Service writes it
+/// assert_eq!(Protocol::Tcp.as_str(), "tcp"); // as rules and names do
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Protocol {
     /// TCP.
@@ -145,7 +152,7 @@ mod tests {
         assert_eq!("SCTP".parse::<Protocol>().unwrap().to_string(), "sctp");
         assert_eq!(
             "icmp".parse::<Protocol>().unwrap_err().to_string(),
-            "protocol \"icmp\" is not one of tcp, udp, sctp"
+            "expected the protocol tcp, udp or sctp, found \"icmp\""
         );
         assert!("".parse::<Protocol>().is_err());
     }

@@ -13,6 +13,17 @@ use crate::{
 
 /// A client of the kernel's connection tracking. Each method returns when the kernel has carried out its
 /// command.
+///
+/// ```no_run
+/// use sluicegate_conntrack::{Client, Filter, Protocol};
+///
+/// let mut client = Client::open()?;
+/// let udp = Filter::default().protocol(Protocol::UDP);
+/// for flow in client.list(&udp)? {
+///     println!("{flow}"); // as `conntrack -L` prints it
+/// }
+/// # Ok::<(), sluicegate_conntrack::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Client<T = Socket> {
     transport: T,
@@ -20,6 +31,14 @@ pub struct Client<T = Socket> {
 }
 
 /// A list of flows that the kernel keeps.
+///
+/// ```no_run
+/// use sluicegate_conntrack::{Client, Filter, Table};
+///
+/// let waiting = Client::open()?.list_table(Table::Dying, &Filter::default())?; // `conntrack -L dying`
+/// println!("{} flows are deleted and still in use", waiting.len());
+/// # Ok::<(), sluicegate_conntrack::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Table {
     /// The tracked flows.

@@ -6,6 +6,16 @@ use crate::FlowKey;
 use crate::protocol::{Name, family_name};
 
 /// Any failure of this crate.
+///
+/// ```no_run
+/// use sluicegate_conntrack::{Client, Filter};
+///
+/// match Client::open().and_then(|mut client| client.list(&Filter::default())) {
+///     Ok(flows) => println!("{} flows", flows.len()),
+///     Err(error) if error.is_unsupported() => println!("this kernel tracks no connections"),
+///     Err(error) => println!("{error}"), // the command, the error number and what it means
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -76,6 +76,15 @@ pub struct Side {
 }
 
 /// Status bits that must be set, and bits that must not.
+///
+/// ```
+/// use sluicegate_conntrack::{Filter, Status};
+///
+/// // `conntrack -L --status SEEN_REPLY`, and of those the flows whose source is not translated.
+/// let mut filter = Filter::default().status(Status::SEEN_REPLY);
+/// filter.status.unset = Status::SRC_NAT;
+/// assert!(filter.check().is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct StatusMatch {
@@ -107,6 +116,16 @@ pub struct NatMatch {
 }
 
 /// An address and a port, each of which may be absent.
+///
+/// ```
+/// use sluicegate_conntrack::{AddressPort, Filter};
+///
+/// // `conntrack -L -g 10.244.1.7`: flows whose destination was translated to this address.
+/// let mut filter = Filter::default();
+/// filter.nat.destination =
+///     Some(AddressPort { address: Some([10, 244, 1, 7].into()), port: None });
+/// assert!(filter.check().is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AddressPort {
     /// The address.

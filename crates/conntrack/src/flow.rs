@@ -11,6 +11,17 @@ use crate::{Family, Labels, ProtocolInfo, Status, Tuple};
 /// A flow as the kernel reports it. Attributes that an event or an older kernel omits are `None`.
 ///
 /// It prints as a line of `conntrack -L`; see [`Format`](crate::Format) for the other ways.
+///
+/// ```no_run
+/// use sluicegate_conntrack::{Client, Filter, Status};
+///
+/// for flow in Client::open()?.list(&Filter::default())? {
+///     if flow.status.is_some_and(|status| status.contains(Status::DST_NAT)) {
+///         println!("{} was sent on to {}", flow.original.destination(), flow.reply.source());
+///     }
+/// }
+/// # Ok::<(), sluicegate_conntrack::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Flow {

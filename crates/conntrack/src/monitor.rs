@@ -31,6 +31,22 @@ pub struct Monitor<T = Socket> {
 
 /// An event of a flow or an expectation. Flows in events have fewer fields than listed ones: counters only
 /// when they are destroyed, and no reference count.
+///
+/// ```no_run
+/// use sluicegate_conntrack::{Event, Monitor};
+///
+/// let mut monitor = Monitor::open()?;
+/// loop {
+///     for event in monitor.events()? {
+///         match event {
+///             Event::Destroy(flow) => println!("ended: {flow}"),
+///             Event::Overrun => println!("events were lost: list the flows again"),
+///             _ => {}
+///         }
+///     }
+/// }
+/// # Ok::<(), sluicegate_conntrack::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {

@@ -10,6 +10,15 @@ use crate::protocol::has_ports;
 use crate::{Family, Protocol};
 
 /// One direction of a flow (`CTA_TUPLE_*`). Both addresses are of one family; [`Tuple::new`] checks that.
+///
+/// ```
+/// use sluicegate_conntrack::{Protocol, Tuple};
+///
+/// let (client, service) = ("10.244.0.9:40000".parse()?, "10.96.0.10:53".parse()?);
+/// let tuple = Tuple::with_ports(Protocol::UDP, client, service).expect("both are IPv4");
+/// assert_eq!(tuple.to_string(), "src=10.244.0.9 dst=10.96.0.10 sport=40000 dport=53");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tuple {
     source: IpAddr,
@@ -23,6 +32,16 @@ pub struct Tuple {
 }
 
 /// The part of a tuple that depends on the protocol.
+///
+/// ```
+/// use sluicegate_conntrack::{Layer4, Protocol, Tuple};
+///
+/// let echo_request = Layer4::Icmp { kind: 8, code: 0, id: 77 };
+/// let (from, to) = ("192.0.2.1".parse()?, "192.0.2.2".parse()?);
+/// let tuple = Tuple::new(from, to, Protocol::ICMP, echo_request).expect("both are IPv4");
+/// assert_eq!(tuple.to_string(), "src=192.0.2.1 dst=192.0.2.2 type=8 code=0 id=77");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer4 {
     /// No ports or ids: there is one flow for two addresses (`nf_conntrack_proto_generic`).

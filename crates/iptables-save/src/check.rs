@@ -38,6 +38,14 @@ pub struct CheckedLine<'a> {
 ///
 /// The family is that of `-4` or `-6`, else IPv4 if the rule can be one of iptables, else IPv6.
 ///
+/// ```
+/// use sluicegate_iptables_save::check_line;
+///
+/// assert!(check_line("-A INPUT -p tcp --dport 22 -j ACCEPT").is_ok());
+/// let error = check_line("-A INPUT --dport 22 -j ACCEPT").unwrap_err();
+/// assert!(error.to_string().starts_with("line 1, column 10: "), "{error}");
+/// ```
+///
 /// # Errors
 /// [`Error::Syntax`] or [`Error::Rule`] with the column in `line` and the reason.
 pub fn check_line(line: &str) -> Result<CheckedLine<'static>, Error> {

@@ -9,6 +9,13 @@ use crate::encoding::byte_len;
 /// An error of reading text, building a rule, or running a tool.
 ///
 /// Lines and columns count from 1, columns in characters. A rule that was read on its own is line 1.
+///
+/// ```
+/// use sluicegate_iptables_save::Save;
+///
+/// let error = Save::parse("*filter\n-Q INPUT\nCOMMIT\n").unwrap_err();
+/// assert!(error.to_string().starts_with("line 2, column 1: `-Q`: expected "), "{error}");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -17,6 +17,13 @@ use crate::spec::{Module, Spec};
 use crate::value::Value;
 
 /// An extension of iptables-extensions(8): a match or a target.
+///
+/// ```
+/// use sluicegate_iptables_save::{Family, find_match};
+///
+/// let multiport = find_match("multiport", Family::Ipv4).expect("iptables has it");
+/// assert!(multiport.options().iter().any(|option| option.name() == "dports"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Extension {
     pub(crate) name: &'static str,
@@ -51,6 +58,14 @@ pub struct OptionRow {
 ///
 /// A type of its own rather than that of `sluicegate-netlink`: this crate works on text and depends on no
 /// other crate of the project. The variants have the same names.
+///
+/// ```
+/// use sluicegate_iptables_save::{Family, Rule};
+///
+/// let rule = Rule::parse("-A INPUT -4 -s 192.0.2.0/24 -j DROP")?;
+/// assert!(rule.is_for(Family::Ipv4) && !rule.is_for(Family::Ipv6));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     /// iptables

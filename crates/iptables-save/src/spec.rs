@@ -13,6 +13,15 @@ use crate::words::{quote, quote_if_needed};
 ///
 /// [`Spec::read`] takes what can be read, even with modules and options that are not known;
 /// [`check`](crate::check) takes only what can be a rule. Both borrow the words from the rule.
+///
+/// ```
+/// use sluicegate_iptables_save::Spec;
+///
+/// let spec = Spec::read("-p tcp -m comment --comment web --dport 80 -j WEB")?;
+/// let comment = spec.matches.iter().find(|module| module.name == "comment").expect("it has one");
+/// assert_eq!(comment.options[0].value(), Some("web"));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spec<'a> {
     /// `-p`, `-s`, `-d`, `-i`, `-o`, `-f` under their long names, in the order of the words.

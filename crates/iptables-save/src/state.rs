@@ -10,6 +10,17 @@ use crate::tree::{Action, Chain, Command, Counters, Entry, Rule, Save, Table, Ve
 use crate::{Error, Family, normalise};
 
 /// Tables by name, with their chains and rules.
+///
+/// ```
+/// use sluicegate_iptables_save::{Save, State, diff};
+///
+/// let state = |rules: &'static str| State::of(&Save::parse(rules)?);
+/// let now = state("*filter\n:WEB - [0:0]\n-A WEB -j DROP\nCOMMIT\n")?;
+/// let wanted = state("*filter\n:WEB - [0:0]\n-A WEB -p icmp -j ACCEPT\n-A WEB -j DROP\nCOMMIT\n")?;
+/// let changes = diff(&now, &wanted, |_, chain| chain == "WEB")?;
+/// assert!(changes.to_string().contains("-I WEB 1 -p icmp -j ACCEPT"));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State<'a> {
     pub(crate) family: Family,

@@ -11,6 +11,17 @@ use crate::encoding::encode;
 /// Everything borrows from the input where it can; [`Save::into_owned`] cuts the tie. Rendering an untouched
 /// tree gives the input back byte for byte: `to_string` that of [`Save::parse`], [`Save::to_bytes`] also that
 /// of [`Save::parse_bytes`].
+///
+/// ```
+/// use sluicegate_iptables_save::Save;
+///
+/// let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp --dport 22 -j ACCEPT\nCOMMIT\n";
+/// let save = Save::parse(text)?;
+/// let filter = save.table("filter").expect("it is there");
+/// assert_eq!(filter.rules().count(), 1);
+/// assert_eq!(save.to_string(), text);
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Save<'a> {
     /// Tables, and the text between them, in order.
@@ -28,6 +39,17 @@ pub enum Item<'a> {
 }
 
 /// A table: `*name`, what is done in it, `COMMIT`. The same table may occur again in one input.
+///
+/// ```
+/// use sluicegate_iptables_save::Save;
+///
+/// let save = Save::parse("*nat\n:WEB - [0:0]\n-A PREROUTING -j WEB\nCOMMIT\n")?;
+/// for table in save.tables() {
+///     let chains: Vec<&str> = table.chains().map(|chain| chain.name()).collect();
+///     assert_eq!((table.name(), &*chains), ("nat", &["WEB"][..]));
+/// }
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table<'a> {
     pub(crate) head: Source<'a>,
@@ -53,6 +75,14 @@ pub enum Entry<'a> {
 }
 
 /// Packet and byte counters, `[packets:bytes]`.
+///
+/// ```
+/// use sluicegate_iptables_save::{Counters, Rule};
+///
+/// let rule = Rule::parse("[7:420] -A INPUT -j ACCEPT")?;
+/// assert_eq!(rule.counters(), Some(Counters { packets: 7, bytes: 420 }));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Packets.
@@ -62,6 +92,16 @@ pub struct Counters {
 }
 
 /// A chain line.
+///
+/// ```
+/// use sluicegate_iptables_save::Save;
+///
+/// let save = Save::parse("*filter\n:INPUT DROP [7:420]\nCOMMIT\n")?;
+/// let input = save.table("filter").and_then(|table| table.chain("INPUT")).expect("it is there");
+/// assert_eq!(input.policy(), Some("DROP"));
+/// assert_eq!(input.counters().map(|counters| counters.packets), Some(7));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain<'a> {
     pub(crate) source: Source<'a>,
@@ -72,6 +112,16 @@ pub struct Chain<'a> {
 }
 
 /// A rule line: counters, what to do, the chain, and the words of the rule.
+///
+/// ```
+/// use sluicegate_iptables_save::Rule;
+///
+/// let rule = Rule::parse("-A INPUT -p tcp --dport 22 -j ACCEPT")?;
+/// assert_eq!((rule.chain(), rule.text()), ("INPUT", "-p tcp --dport 22 -j ACCEPT"));
+/// let spec = rule.spec()?;
+/// assert_eq!(spec.target.map(|target| target.module.name.into_owned()).as_deref(), Some("ACCEPT"));
+/// # Ok::<(), sluicegate_iptables_save::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule<'a> {
     pub(crate) source: Source<'a>,

@@ -13,6 +13,18 @@ use crate::{DecodeError, TooLong, text};
 ///
 /// Writing cannot fail: a length that does not fit its field is recorded, and the finished bytes are then an
 /// error ([`TooLong`]), so that a wrapped length is never sent.
+///
+/// ```
+/// use sluicegate_netlink::attr::{Attributes, encode};
+///
+/// let bytes = encode(|writer| {
+///     writer.put_be32(2, 80);
+///     writer.nest(3).put_str(1, "inner");
+/// })?;
+/// let port = Attributes::new(&bytes).find(2)?.expect("it was written");
+/// assert_eq!(port.be32()?, 80);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Writer<'b> {
     pub(crate) bytes: &'b mut Vec<u8>,
@@ -329,6 +341,18 @@ pub fn encode(write: impl FnOnce(&mut Writer<'_>)) -> Result<Vec<u8>, TooLong> {
 ///
 /// Ends with one error if the length of a header exceeds the remaining bytes, or if the remaining bytes are
 /// too few for a header.
+///
+/// ```
+/// use sluicegate_netlink::attr::{Attributes, encode};
+///
+/// let bytes = encode(|writer| writer.put_str(1, "inner"))?;
+/// for attribute in Attributes::new(&bytes) {
+///     let attribute = attribute?;
+///     assert_eq!((attribute.kind, attribute.str()?), (1, "inner"));
+/// }
+/// assert!(Attributes::new(&bytes[..5]).next().is_some_and(|cut| cut.is_err()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Attributes<'a> {
     rest: &'a [u8],

@@ -12,6 +12,17 @@ use crate::{KernelError, TooLong};
 ///
 /// A batch can be sent several times. Every message is tagged with a number of the caller's (such as an index
 /// into its list of operations), and any attribute can be tagged as well ([`Writer::tag`]).
+///
+/// ```
+/// use sluicegate_netlink::{Batch, message::Flags};
+///
+/// let mut batch = Batch::new();
+/// let mut message = batch.message(0x0a03, Flags::REQUEST | Flags::ACK, 7);
+/// message.put_str(1, "inner");
+/// drop(message); // writes its length
+/// assert_eq!(batch.bytes()?.len(), 16 + 12);
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,

@@ -7,6 +7,16 @@ use std::{fmt, io};
 use crate::{Errno, KernelError};
 
 /// Any failure of a conversation over netlink.
+///
+/// ```no_run
+/// use sluicegate_netlink::{Error, NetlinkFamily, Options, Socket};
+///
+/// match Socket::open(NetlinkFamily::NETFILTER, &Options::default()) {
+///     Ok(_) => println!("the kernel has netfilter"),
+///     Err(Error::Io { operation, source }) => println!("{operation}: {source}"),
+///     Err(error) => println!("{error}"),
+/// }
+/// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -7,6 +7,13 @@ use std::net::IpAddr;
 ///
 /// The enum is exhaustive: these objects have addresses of the two families only. A table of nftables can
 /// also belong to `inet`, `arp`, `bridge` or `netdev`: its family is a type of `sluicegate-nftables`.
+///
+/// ```
+/// use sluicegate_netlink::Family;
+///
+/// assert_eq!(Family::of([192, 0, 2, 1].into()), Family::Ipv4);
+/// assert_eq!(Family::ALL, [Family::Ipv4, Family::Ipv6]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// `AF_INET`, `NFPROTO_IPV4`.

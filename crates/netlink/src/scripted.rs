@@ -24,6 +24,19 @@ use crate::reply::{NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS};
 use crate::{Errno, Error, Transport, Wait};
 
 /// A [`Transport`] that follows a script: one step for each datagram that is sent.
+///
+/// ```
+/// use sluicegate_netlink::scripted::{Script, ack};
+/// use sluicegate_netlink::{Batch, exchange, message::Flags};
+///
+/// let mut batch = Batch::new();
+/// drop(batch.message(0x0610, Flags::REQUEST | Flags::ACK, 0));
+/// let mut kernel = Script::new();
+/// kernel.expect_any().reply(ack(1));
+/// assert!(exchange(&mut kernel, &[&batch], |_| Ok(()))?.errors.is_empty());
+/// assert_eq!(kernel.sent(), [batch.bytes()?]);
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Script {
     steps: VecDeque<Step>,

@@ -11,6 +11,14 @@ use crate::{Errno, Error, Transport, Wait};
 
 /// The kernel module or group that a socket talks to: the `netlink_family` of netlink(7), `NETLINK_*` of
 /// `linux/netlink.h`.
+///
+/// ```
+/// use sluicegate_netlink::NetlinkFamily;
+///
+/// /// `NETLINK_AUDIT` of `linux/netlink.h`: any number is a family.
+/// const AUDIT: NetlinkFamily = NetlinkFamily(9);
+/// assert_ne!(AUDIT, NetlinkFamily::NETFILTER);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NetlinkFamily(pub i32);
 
@@ -24,6 +32,17 @@ impl NetlinkFamily {
 }
 
 /// The options of a [`Socket`]. The defaults suit clients of netfilter.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use sluicegate_netlink::{NetlinkFamily, Options, Socket};
+///
+/// let mut options = Options::default();
+/// options.timeout = Duration::from_secs(120); // for a million objects in one batch
+/// let socket = Socket::open(NetlinkFamily::NETFILTER, &options)?;
+/// # Ok::<(), sluicegate_netlink::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {

@@ -6,6 +6,28 @@ pub use crate::reply::Report;
 use crate::{Batch, Error};
 
 /// Something that carries datagrams to the kernel and back.
+///
+/// ```
+/// use sluicegate_netlink::{Error, Transport, Wait};
+///
+/// /// Counts what a socket sends.
+/// struct Counting<T>(T, usize);
+///
+/// impl<T: Transport> Transport for Counting<T> {
+///     fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+///         self.1 += datagram.len();
+///         self.0.send(datagram)
+///     }
+///
+///     fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+///         self.0.receive(buffer, wait)
+///     }
+///
+///     fn send_limit(&mut self, size: usize) -> usize {
+///         self.0.send_limit(size)
+///     }
+/// }
+/// ```
 pub trait Transport {
     /// Sends whole messages as one datagram.
     ///

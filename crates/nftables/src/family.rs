@@ -6,6 +6,13 @@ use std::str::FromStr;
 /// The family of a table.
 ///
 /// Any number is allowed: one without a name prints as `family 0x2a`.
+///
+/// ```
+/// use sluicegate_nftables::Family;
+///
+/// assert_eq!("inet".parse(), Ok(Family::INET));
+/// assert_eq!(Family::IP6.to_string(), "ip6");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Family(pub u8);
 

@@ -6,6 +6,14 @@ use crate::Error;
 
 /// A bit of the packet mark, 0 to 31: packets that have it set are masqueraded on output. The default, 14, is
 /// kube-proxy's.
+///
+/// ```
+/// use sluicegate_service_rules::MasqueradeBit;
+///
+/// let bit = MasqueradeBit::new(14)?; // kube-proxy's default
+/// assert_eq!(bit, MasqueradeBit::default());
+/// # Ok::<(), sluicegate_service_rules::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MasqueradeBit(u8);
 
@@ -17,7 +25,7 @@ impl MasqueradeBit {
     ///
     /// assert_eq!(MasqueradeBit::new(14)?.mark(), 0x4000);
     /// let error = MasqueradeBit::new(32).unwrap_err();
-    /// assert_eq!(error.to_string(), "masquerade bit 32 is out of range 0..=31");
+    /// assert_eq!(error.to_string(), "expected a masquerade bit from 0 to 31, found 32");
     /// # Ok::<(), sluicegate_service_rules::Error>(())
     /// ```
     ///

@@ -8,6 +8,14 @@ use ipnet::IpNet;
 use crate::Error;
 
 /// IPv4 or IPv6.
+///
+/// ```
+/// use sluicegate_services::Family;
+///
+/// assert_eq!(Family::of("2001:db8::1".parse()?), Family::Ipv6);
+/// assert_eq!(Family::BOTH, [Family::Ipv4, Family::Ipv6]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
     /// IPv4.

@@ -18,6 +18,17 @@ use crate::{
 /// Changes are noted per service, with the state before the first of them: a service that is changed and
 /// changed back has not changed. Asking what changed costs what changed, whatever the size of the cluster.
 /// Cloning it copies maps of references.
+///
+/// ```
+/// use sluicegate_services::{Cluster, Family, Node, Port, Service, ServiceName};
+///
+/// let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
+/// let web = ServiceName::new("demo", "web")?;
+/// cluster.set_service(&web, Service::new(["10.96.0.10".parse()?], [Port::tcp("http", 80)?])?);
+/// assert_eq!(cluster.ports(&web, Family::Ipv4).len(), 1);
+/// assert_eq!(cluster.ports(&web, Family::Ipv6).len(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
     node: Node,

@@ -7,6 +7,13 @@ use crate::Error;
 
 /// `namespace/name` of a Service, checked: both parts are DNS labels, so they fit into names and comments of
 /// rules.
+///
+/// ```
+/// use sluicegate_services::ServiceName;
+///
+/// assert_eq!(ServiceName::new("demo", "web")?.to_string(), "demo/web");
+/// # Ok::<(), sluicegate_services::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ServiceName {
     text: Arc<str>,
@@ -101,6 +108,12 @@ impl fmt::Display for PortName {
 }
 
 /// The transport protocols that a Service port may have.
+///
+/// ```
+/// use sluicegate_services::Protocol;
+///
+/// assert_eq!((Protocol::Udp.as_str(), Protocol::Udp.number()), ("udp", 17));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     /// TCP.

@@ -7,6 +7,14 @@ use ipnet::IpNet;
 use crate::Family;
 
 /// The properties of a node that matter to a proxy.
+///
+/// ```
+/// use sluicegate_services::{Family, Node};
+///
+/// let node = Node::new("node-1", ["192.168.0.2".parse()?, "fd00::2".parse()?]);
+/// assert_eq!(node.primary(Family::Ipv6), Some("fd00::2".parse()?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
     /// The name by which endpoints refer to it.

@@ -12,6 +12,16 @@ use crate::name::is_label;
 use crate::{Error, Family, Invalid, Protocol, Scheduler};
 
 /// The configuration of one Service: all ports, both families.
+///
+/// ```
+/// use sluicegate_services::{Port, Service};
+///
+/// let mut service = Service::new(["10.96.0.10".parse()?], [Port::tcp("http", 80)?])?;
+/// service.affinity_seconds = Some(10_800); // sessionAffinity: ClientIP
+/// let service = service.with_external_ips(["203.0.113.7".parse()?]);
+/// assert_eq!(service.external_ips.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// The cluster IP of each family, IPv4 first.
@@ -224,6 +234,15 @@ pub struct NotServed {
 }
 
 /// One port of a Service.
+///
+/// ```
+/// use sluicegate_services::Port;
+///
+/// let port = Port::tcp("http", 80)?.with_node_port(30_080)?;
+/// assert_eq!(port.node_port.map(u16::from), Some(30_080));
+/// assert!(Port::tcp("http", 0).is_err());
+/// # Ok::<(), sluicegate_services::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Its name; empty when it has none.

@@ -9,6 +9,12 @@ use crate::address::special;
 use crate::{Error, Family, Invalid, Protocol, ServiceName};
 
 /// `namespace` and `name` of an EndpointSlice.
+///
+/// ```
+/// use sluicegate_services::SliceName;
+///
+/// assert_eq!(SliceName::new("demo", "web-1").to_string(), "demo/web-1");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SliceName {
     /// The namespace, which is its service's too.
@@ -25,6 +31,16 @@ impl std::fmt::Display for SliceName {
 }
 
 /// The endpoints that one slice contributes to a service.
+///
+/// ```
+/// use sluicegate_services::{Family, ServiceName, Slice, SliceEndpoint, SlicePort};
+///
+/// let endpoint = SliceEndpoint::new("10.244.1.7".parse()?);
+/// let ports = [SlicePort::tcp("http", 8080)?];
+/// // An address of the other family is an error.
+/// assert!(Slice::new(ServiceName::new("demo", "web")?, Family::Ipv6, ports, [endpoint]).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// The service that the endpoints belong to.
@@ -41,6 +57,15 @@ pub struct Slice {
 }
 
 /// A port of every endpoint of a slice; `name` and `protocol` say which Service port it serves.
+///
+/// ```
+/// use sluicegate_services::SlicePort;
+///
+/// // Serves the port of the Service that has this name, whatever its number there.
+/// let port = SlicePort::tcp("http", 8080)?;
+/// assert_eq!((&*port.name, u16::from(port.port)), ("http", 8080));
+/// # Ok::<(), sluicegate_services::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlicePort {
     /// The Service port's name.
@@ -52,6 +77,16 @@ pub struct SlicePort {
 }
 
 /// One address of a slice, with its conditions, node and hints.
+///
+/// ```
+/// use sluicegate_services::SliceEndpoint;
+///
+/// let mut endpoint = SliceEndpoint::new("10.244.1.7".parse()?).on_node("node-1");
+/// // It is about to end, and answers until it does.
+/// (endpoint.ready, endpoint.terminating) = (false, true);
+/// assert!(endpoint.serving);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SliceEndpoint {
     /// The address.

@@ -4,6 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A kernel interface of iptables.
+///
+/// ```
+/// use sluicegate_xtables::BackEnd;
+///
+/// assert_eq!("legacy".parse::<BackEnd>()?, BackEnd::Legacy);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BackEnd {
     /// `ip_tables` and `ip6_tables`: tables that are replaced as a whole, through socket options.

@@ -9,6 +9,17 @@ use sluicegate_netlink::Errno;
 use crate::rule::CompileError;
 
 /// An error of reading, checking or changing the rules of the kernel.
+///
+/// ```no_run
+/// use sluicegate_xtables::{Client as _, Error, Family, nft};
+///
+/// let client = nft::Client::open(Family::Ipv4)?;
+/// match client.append("filter", "WEB", "-p tcp --dport 80 -j ACCEPT") {
+///     Err(Error::Line { reason, .. }) => println!("no such chain: {reason}"),
+///     result => result?,
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -100,6 +100,13 @@ pub fn codecs() -> impl Iterator<Item = &'static Codec> {
 }
 
 /// Returns the codecs that can write an extension, by the name that stands in a rule; newest revision first.
+///
+/// ```
+/// use sluicegate_xtables::{Family, Kind, codecs_of};
+///
+/// assert!(codecs_of(Kind::Match, "conntrack", Family::Ipv4).count() > 1); // one for each revision
+/// assert_eq!(codecs_of(Kind::Match, "contrack", Family::Ipv4).count(), 0);
+/// ```
 pub fn codecs_of(kind: Kind, name: &str, family: Family) -> impl Iterator<Item = &'static Codec> {
     codecs().filter(move |codec| codec.kind == kind && codec.name == name && codec.is_for(family))
 }

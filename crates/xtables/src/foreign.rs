@@ -8,6 +8,16 @@ use crate::Error;
 use crate::rule::NoWords;
 
 /// A table with all that it has: what iptables has words for, and what not.
+///
+/// ```no_run
+/// use sluicegate_xtables::{Family, nft};
+///
+/// let view = nft::Client::open(Family::Ipv4)?.view("filter", false)?;
+/// for rule in &view.foreign {
+///     println!("{}: {} ({})", rule.chain, rule.text, rule.reason); // no words of iptables for it
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct View {

@@ -62,6 +62,17 @@ pub struct Client {
 }
 
 /// How input is restored.
+///
+/// ```no_run
+/// use sluicegate_xtables::iptables_save::Save;
+/// use sluicegate_xtables::legacy::{Client, Restore};
+/// use sluicegate_xtables::Family;
+///
+/// let client = Client::open(Family::Ipv4)?;
+/// let input = Save::parse("*filter\n:WEB - [0:0]\nCOMMIT\n")?;
+/// client.restore(&input, Restore::default().counters())?; // `--noflush --counters`
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Restore {

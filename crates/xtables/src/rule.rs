@@ -9,6 +9,29 @@ use crate::entry::{read_head, says_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Mismatch, Sets, codecs_of, decode_extension};
 
 /// A rule as the kernel has it, but for offsets and counters.
+///
+/// ```
+/// use sluicegate_iptables_save::{Chain, Family, Place};
+/// use sluicegate_xtables::{Action, Kernel, Kind, NoSets, Rule, Sets};
+///
+/// struct Everything;
+///
+/// impl Kernel for Everything {
+///     fn has(&self, _: Kind, _: &str, _: u8) -> bool {
+///         true
+///     }
+///     fn sets(&self) -> &dyn Sets {
+///         &NoSets
+///     }
+/// }
+///
+/// let place = Place { table: "filter", chain: "INPUT", family: Family::Ipv4 };
+/// let rules = Rule::compile("-p tcp --dport http -j ACCEPT", place, &Everything)?;
+/// assert_eq!(rules[0].matches[0].name, "tcp");
+/// assert_eq!(rules[0].action, Action::Verdict(-2));
+/// assert_eq!(rules[0].words(Family::Ipv4, &NoSets)?, "-p tcp -m tcp --dport 80 -j ACCEPT");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
@@ -50,29 +73,6 @@ impl Rule {
     /// [`CompileError::Words`] for words that cannot be a rule, [`CompileError::Unsupported`] for an
     /// extension that the kernel or this crate does not have, [`CompileError::Value`] for what a structure
     /// cannot hold.
-    ///
-    /// ```
-    /// use sluicegate_iptables_save::{Chain, Family, Place};
-    /// use sluicegate_xtables::{Action, Kernel, Kind, NoSets, Rule, Sets};
-    ///
-    /// struct Everything;
-    ///
-    /// impl Kernel for Everything {
-    ///     fn has(&self, _: Kind, _: &str, _: u8) -> bool {
-    ///         true
-    ///     }
-    ///     fn sets(&self) -> &dyn Sets {
-    ///         &NoSets
-    ///     }
-    /// }
-    ///
-    /// let place = Place { table: "filter", chain: "INPUT", family: Family::Ipv4 };
-    /// let rules = Rule::compile("-p tcp --dport http -j ACCEPT", place, &Everything)?;
-    /// assert_eq!(rules[0].matches[0].name, "tcp");
-    /// assert_eq!(rules[0].action, Action::Verdict(-2));
-    /// assert_eq!(rules[0].words(Family::Ipv4, &NoSets)?, "-p tcp -m tcp --dport 80 -j ACCEPT");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn compile(words: &str, place: Place<'_>, kernel: &dyn Kernel) -> Result<Vec<Self>, CompileError> {
         Ok(Self::compile_for_legacy(words, place, kernel)?.0)
     }

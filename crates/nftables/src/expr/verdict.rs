@@ -3,6 +3,15 @@
 use crate::name::Name;
 
 /// A verdict: how evaluation of the packet continues.
+///
+/// ```
+/// use sluicegate_nftables::{Family, TableId, lang::Verdict};
+///
+/// let input = TableId::new(Family::INET, "firewall".parse()?).chain("input".parse()?);
+/// let jump = input.rule().then(Verdict::Jump("web".parse()?));
+/// assert_eq!(jump.body().to_string(), "jump web");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// `accept`: ends the evaluation of this base chain; later base chains still see the packet.

@@ -9,6 +9,15 @@ use crate::family::Family;
 use crate::name::Name;
 
 /// The id of a table: its family and its name.
+///
+/// ```
+/// use sluicegate_nftables::{Family, TableId};
+///
+/// let table = TableId::new(Family::INET, "firewall".parse()?);
+/// assert_eq!(table.chain("input".parse()?).to_string(), "inet firewall input");
+/// assert_eq!(table.set("blocked".parse()?).to_string(), "inet firewall blocked");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId {
     /// The family.
@@ -62,6 +71,15 @@ impl fmt::Display for TableId {
 }
 
 /// The id of a chain: its table and its name.
+///
+/// ```
+/// use sluicegate_nftables::{Family, TableId, lang::Verdict};
+///
+/// let input = TableId::new(Family::INET, "firewall".parse()?).chain("input".parse()?);
+/// let rule = input.rule().then(Verdict::Drop); // a rule of this chain
+/// assert_eq!(rule.body().to_string(), "drop");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainId {
     /// The table.

@@ -119,6 +119,19 @@ impl Ruleset {
 /// If the table does not exist, the result is empty.
 ///
 /// If the kernel refuses, or other programs commit faster than this reads ([`Error::Interrupted`]).
+///
+/// ```
+/// use sluicegate_nftables::{Family, Transaction, fake::Fake, read};
+///
+/// let mut kernel = Fake::new(); // or a `Socket`
+/// Transaction::parse("add table ip web; add chain ip web input")?.apply(&mut kernel)?;
+/// let ruleset = read::ruleset(&mut kernel, Family::UNSPEC)?;
+/// assert_eq!(ruleset.chains.len(), 1);
+/// for table in ruleset.content() {
+///     print!("{table}"); // as nft lists it
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn ruleset(
     transport: &mut (impl Transport + ?Sized),
     within: impl Into<Within>,

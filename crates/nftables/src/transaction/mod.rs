@@ -34,6 +34,19 @@ pub use operation::{Flush, HandleId, Object, Operation, Rename, Target};
 /// A list of operations, in the order in which the kernel executes them.
 ///
 /// It prints as a script that `nft -f` reads, and is applied as one netlink batch: all operations, or none.
+///
+/// ```
+/// use sluicegate_nftables::{Chain, Family, Table, TableId, Transaction};
+///
+/// let table = TableId::new(Family::INET, "firewall".parse()?);
+/// let mut transaction = Transaction::new();
+/// transaction.add(Table::new(table.clone())).add(Chain::new(table.chain("web".parse()?)));
+/// assert_eq!(
+///     transaction.to_string(),
+///     "add table inet firewall\nadd chain inet firewall web\n"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Transaction {
     operations: Vec<Operation>,

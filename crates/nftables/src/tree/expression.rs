@@ -20,6 +20,17 @@ use crate::tree::{
 };
 
 /// An expression of nft's language: a packet field, metadata, a constant, a set, or a combination of these.
+///
+/// ```
+/// use sluicegate_nftables::lang::{Expression, Match, Payload};
+/// use sluicegate_nftables::{Family, TableId};
+///
+/// let input = TableId::new(Family::IP, "firewall".parse()?).chain("input".parse()?);
+/// let pair = Expression::concat([Payload::IP_SADDR.into(), Payload::TCP_DPORT.into()]);
+/// let rule = input.rule().then(Match::new(pair, Expression::named(&"open".parse()?)));
+/// assert_eq!(rule.body().to_string(), "ip saddr . tcp dport @open");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Expression {

@@ -75,6 +75,19 @@ pub enum Statement {
 }
 
 /// Compares an expression with a value: `LEFT [OP] RIGHT`.
+///
+/// ```
+/// use sluicegate_nftables::lang::{CtState, Match, MatchOp, Payload};
+/// use sluicegate_nftables::{Family, Port, TableId, expr::CtKey};
+///
+/// let input = TableId::new(Family::INET, "firewall".parse()?).chain("input".parse()?);
+/// let rule = input
+///     .rule()
+///     .then(Match::new(CtKey::STATE, CtState::NEW))
+///     .then(Match::with(Payload::TCP_DPORT, MatchOp::Gte, Port(1024)));
+/// assert_eq!(rule.body().to_string(), "ct state new tcp dport >= 1024");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// The expression that is compared.

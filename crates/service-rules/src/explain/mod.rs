@@ -22,6 +22,20 @@ use sluicegate_services::{
 use crate::Mode;
 
 /// A packet that opens a connection.
+///
+/// ```
+/// use sluicegate_service_rules::explain::Question;
+/// use sluicegate_services::Protocol;
+///
+/// let question = Question {
+///     from: "10.244.0.9".parse()?,
+///     from_port: None,
+///     interface: None,
+///     to: "10.96.0.10:80".parse()?,
+///     protocol: Protocol::Tcp,
+/// };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Its source address.

@@ -25,6 +25,20 @@ use crate::flows::Programmed;
 use crate::{Error, Found, addresses};
 
 /// Applies plans over a transport, which belongs to one network namespace.
+///
+/// ```no_run
+/// use std::time::Instant;
+///
+/// use sluicegate_service_rules::nftables::{Applier, Settings};
+/// use sluicegate_services::{Cluster, Node};
+///
+/// let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
+/// let mut applier = Applier::open(Settings::default())?;
+/// println!("{}", applier.sync(&mut cluster, Instant::now())?); // the first compares with the kernel
+/// cluster.set_node(Node::new("node-1", ["192.168.0.3".parse()?]));
+/// println!("{}", applier.sync(&mut cluster, Instant::now())?); // this sends what changed
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Applier<T = Socket> {
     transport: Timed<T>,

@@ -11,6 +11,20 @@ use sluicegate_services::{DetectLocal, Family, NodePortAddresses, Scheduler};
 use crate::{MasqueradeBit, UnknownName};
 
 /// The operator's settings.
+///
+/// ```
+/// use sluicegate_service_rules::nftables::{Layout, Settings};
+/// use sluicegate_services::{DetectLocal, Family};
+///
+/// let settings = Settings {
+///     layout: "maps".parse()?,
+///     families: vec![Family::Ipv4],
+///     detect_local: DetectLocal::ClusterCidrs(vec!["10.244.0.0/16".parse()?]),
+///     ..Settings::default()
+/// };
+/// assert_eq!(settings.layout, Layout::Maps);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The layout of the tables.
@@ -87,6 +101,17 @@ pub const LOOPBACK: &str = "lo";
 const MOST_DEVICES: usize = 255;
 
 /// How the table is built.
+///
+/// ```
+/// use sluicegate_service_rules::nftables::Layout;
+///
+/// assert_eq!("chains".parse::<Layout>()?, Layout::Chains);
+/// assert_eq!(
+///     "chain".parse::<Layout>().unwrap_err().to_string(),
+///     "expected maps or chains, found \"chain\""
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// All state of services is in elements; the number of rules and chains does not depend on the number of

@@ -12,6 +12,20 @@ use crate::tree::Counter;
 use crate::wording::Wording;
 
 /// A chain: a regular one, or with a hook a base chain.
+///
+/// ```
+/// use sluicegate_nftables::{Chain, ChainType, Family, Hook, Policy, Priority, TableId, Transaction};
+///
+/// let input = TableId::new(Family::INET, "firewall".parse()?).chain("input".parse()?);
+/// let chain = Chain::base(input, ChainType::Filter, Hook::Input, Priority::FILTER).policy(Policy::Drop);
+/// let mut transaction = Transaction::new();
+/// transaction.add(chain);
+/// assert_eq!(
+///     transaction.to_string(),
+///     "add chain inet firewall input { type filter hook input priority 0 ; policy drop ; }\n"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chain {

@@ -27,6 +27,18 @@ pub(crate) use wire::{
 };
 
 /// An element of a set or a map.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use sluicegate_nftables::{Element, Port, lang::Verdict};
+///
+/// let banned = Element::new(std::net::Ipv4Addr::new(192, 0, 2, 7)).timeout(Duration::from_secs(600));
+/// assert_eq!(banned.get_timeout(), Some(Duration::from_secs(600)));
+/// // A key of two parts, and what a verdict map has for it.
+/// let web = Element::new((std::net::Ipv4Addr::new(10, 96, 0, 10), Port(80))).verdict(Verdict::Accept);
+/// assert!(web.end().is_none(), "one key, not an interval");
+/// ```
 #[derive(Clone)]
 pub struct Element(Store);
 

@@ -11,6 +11,16 @@ use crate::tree::{Statement, Statements, write_rule};
 use crate::wording::{ListOptions, Wording};
 
 /// A rule: statements that are evaluated in order.
+///
+/// ```
+/// use sluicegate_nftables::lang::{Match, Payload, Verdict};
+/// use sluicegate_nftables::{Family, Port, TableId};
+///
+/// let input = TableId::new(Family::INET, "firewall".parse()?).chain("input".parse()?);
+/// let rule = input.rule().then(Match::new(Payload::TCP_DPORT, Port(22))).then(Verdict::Accept);
+/// assert_eq!(rule.body().to_string(), "tcp dport 22 accept");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {

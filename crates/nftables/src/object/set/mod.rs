@@ -20,6 +20,19 @@ pub(crate) use wire::length;
 ///
 /// Set a `size` if possible: the kernel then uses a hash table of fixed size, which inserts elements two to
 /// three times as fast. The size is a hard limit.
+///
+/// ```
+/// use sluicegate_nftables::{DataType, Family, Set, SetFlags, TableId, Transaction};
+///
+/// let blocked = TableId::new(Family::INET, "firewall".parse()?).set("blocked".parse()?);
+/// let mut transaction = Transaction::new();
+/// transaction.add(Set::new(blocked, DataType::IPV4_ADDR).flags(SetFlags::INTERVAL));
+/// assert_eq!(
+///     transaction.to_string(),
+///     "add set inet firewall blocked { type ipv4_addr ; flags interval ; }\n"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Set {

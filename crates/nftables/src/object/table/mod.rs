@@ -9,6 +9,16 @@ use crate::object::TableId;
 use crate::wire::flags::flags;
 
 /// A table.
+///
+/// ```
+/// use sluicegate_nftables::{Family, Table, TableId, Transaction};
+///
+/// let id = TableId::new(Family::INET, "firewall".parse()?);
+/// let mut transaction = Transaction::new();
+/// transaction.add(Table::new(id).comment("ours".parse()?));
+/// assert_eq!(transaction.to_string(), "add table inet firewall { comment \"ours\" ; }\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Table {
