@@ -7,6 +7,9 @@
 //! alone; a port without endpoints does not listen, so that connections to it are refused; and with session
 //! affinity all clients, which all are this node, stay with one endpoint until none has connected for the
 //! time of the affinity.
+//!
+//! Whoever is on this node can open connections, and each takes two descriptors, which the daemon needs for its
+//! own work too: so there is a bound for all of them, and half of it for one port. Those beyond are closed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,11 +19,12 @@ use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{Resource, getrlimit};
 use sluicegate_services::{Cluster, Family, PortName, Protocol, ServicePort, Topology, categorize};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::run::Observer;
 
@@ -32,9 +36,54 @@ pub struct LocalhostNodePorts {
     families: Vec<Family>,
     state: Mutex<State>,
     report: Report,
+    count: Count,
+    room: Room,
 }
 
-type Report = Box<dyn Fn(&str) + Send + Sync>;
+type Report = Arc<dyn Fn(&str) + Send + Sync>;
+type Count = Box<dyn Fn(Family, usize, usize) + Send + Sync>;
+
+/// The places for connections.
+#[derive(Clone)]
+struct Room {
+    all: Arc<Semaphore>,
+    most: usize,
+    /// When it was last told that there are none.
+    told: Arc<Mutex<Option<Instant>>>,
+    report: Report,
+}
+
+impl Room {
+    fn new(most: usize, report: Report) -> Self {
+        Self { all: Arc::new(Semaphore::new(most)), most, told: Arc::default(), report }
+    }
+
+    /// Returns the places of one port.
+    fn of_port(&self) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new((self.most / 2).max(1)))
+    }
+
+    /// Takes a place, of a port and of all; `None` where one of them has none.
+    fn take(&self, of_port: &Arc<Semaphore>) -> Option<[OwnedSemaphorePermit; 2]> {
+        let place = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
+        Some([place(of_port)?, place(&self.all)?])
+    }
+
+    /// Tells that there is none, not more than once a minute.
+    fn tell_full(&self, port: u16) {
+        let (now, mut told) = (Instant::now(), lock(&self.told));
+        if told.is_some_and(|at| now.saturating_duration_since(at) < TELL_AGAIN) {
+            return;
+        }
+        *told = Some(now);
+        (self.report)(&format!(
+            "node port {port} on loopback: a connection is closed at once, as {} are open to it, or {} to all node \
+             ports on loopback",
+            self.most / 2,
+            self.most
+        ));
+    }
+}
 
 #[derive(Default)]
 struct State {
@@ -135,12 +184,31 @@ impl LocalhostNodePorts {
         families: impl IntoIterator<Item = Family>,
         report: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
+        let report: Report = Arc::new(report);
         Self {
             runtime,
             families: families.into_iter().collect(),
             state: Mutex::default(),
-            report: Box::new(report),
+            count: Box::new(|_, _, _| ()),
+            room: Room::new(most_connections(), Arc::clone(&report)),
+            report,
         }
+    }
+
+    /// Sets what gets, for each family and with each change, the number of ports that listen, and that of those
+    /// that could not.
+    #[must_use]
+    pub fn counted_by(mut self, count: impl Fn(Family, usize, usize) + Send + Sync + 'static) -> Self {
+        self.count = Box::new(count);
+        self
+    }
+
+    /// Sets the most connections at a time, half of which one port may have. By default that is 2048, or what
+    /// the limit of descriptors leaves if that is less.
+    #[must_use]
+    pub fn with_most_connections(mut self, most: usize) -> Self {
+        self.room = Room::new(most, Arc::clone(&self.report));
+        self
     }
 
     /// Returns the addresses that listen, in order.
@@ -154,6 +222,7 @@ impl LocalhostNodePorts {
         let state = &mut *lock(&self.state);
         state.open.retain(|address, _| wanted.contains_key(address));
         let mut warnings = Vec::new();
+        let mut failed = BTreeMap::<Family, usize>::new();
         for (address, wanted) in wanted {
             if let Some(open) = state.open.get_mut(&address) {
                 open.set(wanted);
@@ -163,18 +232,26 @@ impl LocalhostNodePorts {
                 Ok(listener) => {
                     let endpoints = Arc::default();
                     let (stop, stopped) = watch::channel(());
-                    self.runtime.spawn(accept(listener, Arc::clone(&endpoints), stopped));
+                    let room = self.room.clone();
+                    self.runtime.spawn(accept(listener, Arc::clone(&endpoints), stopped, room));
                     let mut open = Open { owner: wanted.owner.clone(), endpoints, _stop: stop };
                     open.set(wanted);
                     state.open.insert(address, open);
                 }
-                Err(error) => warnings.push(format!(
-                    "node port {} of service {} is not answered on {}: {error}",
-                    address.port(),
-                    wanted.owner,
-                    address.ip()
-                )),
+                Err(error) => {
+                    *failed.entry(Family::of(address.ip())).or_default() += 1;
+                    warnings.push(format!(
+                        "node port {} of service {} is not answered on {}: {error}",
+                        address.port(),
+                        wanted.owner,
+                        address.ip()
+                    ));
+                }
             }
+        }
+        for family in &self.families {
+            let open = state.open.keys().filter(|address| Family::of(address.ip()) == *family).count();
+            (self.count)(*family, open, failed.get(family).copied().unwrap_or_default());
         }
         for warning in warnings.iter().filter(|warning| !state.reported.contains(warning)) {
             (self.report)(warning);
@@ -251,16 +328,30 @@ fn listen(runtime: &Handle, address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Accepts connections until the port is closed.
-async fn accept(listener: TcpListener, endpoints: Arc<Mutex<Endpoints>>, mut stopped: watch::Receiver<()>) {
+async fn accept(
+    listener: TcpListener,
+    endpoints: Arc<Mutex<Endpoints>>,
+    mut stopped: watch::Receiver<()>,
+    room: Room,
+) {
+    let of_port = room.of_port();
+    let port = listener.local_addr().map_or(0, |address| address.port());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopped.changed() => return,
         };
         match accepted {
-            Ok((client, _)) => {
-                tokio::spawn(forward(client, Arc::clone(&endpoints)));
-            }
+            Ok((client, _)) => match room.take(&of_port) {
+                Some(places) => {
+                    let forwarding = forward(client, Arc::clone(&endpoints));
+                    tokio::spawn(async move {
+                        forwarding.await;
+                        drop(places);
+                    });
+                }
+                None => room.tell_full(port),
+            },
             Err(error) => {
                 tracing::warn!("accepting connections to a node port on loopback: {error}");
                 // Without a free descriptor the next one fails as well.
@@ -303,6 +394,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Returns the most connections: what the limit of descriptors leaves, of which the daemon needs some itself.
+fn most_connections() -> usize {
+    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
+    usize::try_from(limit.saturating_sub(OWN_DESCRIPTORS) / 2).unwrap_or(usize::MAX).clamp(2, MOST)
+}
+
+/// The most connections to node ports on loopback: each has buffers of 16 KiB.
+const MOST: usize = 2048;
+/// The descriptors that are left to everything else.
+const OWN_DESCRIPTORS: u64 = 768;
+/// The least time until it is told again that there are too many connections.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 /// The longest time until an endpoint accepts a connection.
 const CONNECT: Duration = Duration::from_secs(5);
 /// The number of endpoints that are tried for a connection.

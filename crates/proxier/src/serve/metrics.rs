@@ -85,6 +85,8 @@ pub struct Metrics {
     conflicts: Gauge,
     faults: Gauge,
     health_ports: Gauge,
+    localhost_listeners: Labelled<ByFamily, Gauge>,
+    localhost_failures: Labelled<ByFamily, Counter>,
     warnings: Counter,
     disturbances: Counter,
     requests: Labelled<ByRequest, Counter>,
@@ -150,6 +152,8 @@ impl Metrics {
             conflicts: Gauge::default(),
             faults: Gauge::default(),
             health_ports: Gauge::default(),
+            localhost_listeners: Labelled::default(),
+            localhost_failures: Labelled::default(),
             warnings: Counter::default(),
             disturbances: Counter::default(),
             requests: Labelled::default(),
@@ -271,6 +275,12 @@ impl Metrics {
     /// Sets the number of open sockets of health-check node ports.
     pub fn health_ports(&self, open: usize) {
         self.health_ports.set(count(open));
+    }
+
+    /// Sets the number of node ports of a family that listen on loopback, and adds those that could not.
+    pub fn localhost_ports(&self, family: Family, listening: usize, failed: usize) {
+        self.localhost_listeners.get_or_create(&by(family)).set(count(listening));
+        self.localhost_failures.get_or_create(&by(family)).inc_by(failed as u64);
     }
 
     /// Counts a change of another program to our tables.
@@ -429,6 +439,8 @@ impl Metrics {
             }
             drop(self.conntrack.get_or_create(&family));
             drop(self.conntrack_deleted.get_or_create(&family));
+            drop(self.localhost_listeners.get_or_create(&family));
+            drop(self.localhost_failures.get_or_create(&family));
             for traffic_policy in ["internal", "external"] {
                 let policy = ByPolicy { ip_family: family.ip_family, traffic_policy };
                 drop(self.no_local_endpoints.get_or_create(&policy));

@@ -79,6 +79,12 @@ impl Metrics {
                 );
                 let help = "Cumulative proxy nftables cleanup failures";
                 add(kube, "sync_proxy_rules_nftables_cleanup_failures", help, &self.cleanup_failures);
+                // Those of KEP-6032, in kube-proxy 1.37 with its feature gate.
+                let help = "Node ports that listen on loopback";
+                add(kube, "nftables_localhost_nodeport_listeners", help, &self.localhost_listeners);
+                let help = "Node ports that could not listen on loopback, each time that was tried";
+                let name = "nftables_localhost_nodeport_listener_creation_failures";
+                add(kube, name, help, &self.localhost_failures);
             }
             Mode::Iptables | Mode::Ipvs => {
                 let help = "Cumulative proxy iptables restore failures";

@@ -39,6 +39,8 @@ fn names_and_types_are_those_of_kube_proxy_in_each_mode() {
     let nftables = [
         "sync_proxy_rules_nftables_sync_failures_total counter",
         "sync_proxy_rules_nftables_cleanup_failures_total counter",
+        "nftables_localhost_nodeport_listeners gauge",
+        "nftables_localhost_nodeport_listener_creation_failures_total counter",
     ];
     let restore = ["sync_proxy_rules_iptables_restore_failures_total counter"];
     // Those of nfacct are there with the counters of the kernel.
