@@ -444,6 +444,12 @@ fn the_configuration_in_force_is_told() {
         assert_eq!(config["healthzBindAddress"], "");
         let read = Config::parse(Path::new("configz"), &config.to_string()).expect("a configuration");
         assert_eq!((&read.unused[..], &read.doubtful[..]), (&[][..], &[][..]));
+        // Every field of kube-proxy's is there.
+        let fields = include_str!("../testdata/kube-proxy/fields.txt");
+        for field in fields.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            let place = format!("/{}", field.replace('.', "/"));
+            assert!(config.pointer(&place).is_some(), "no {field} in {config:#}");
+        }
         assert_eq!(read.mode, Some(Mode::Nftables));
         assert_eq!(read.cluster_cidrs, Some(vec!["10.244.0.0/16".parse().unwrap()]));
         assert_eq!(
@@ -540,19 +546,72 @@ fn refuses(address: SocketAddr) {
     }
 }
 
+/// Connections that are never closed leave the daemon its descriptors, and other ports their places.
+#[test]
+fn connections_to_node_ports_on_localhost_are_bounded() {
+    netns(|| {
+        let _ = testns::sh("ip addr add 10.9.0.1/32 dev lo");
+        echo("10.9.0.1");
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&warnings);
+        let report = move |warning: &str| seen.lock().unwrap().push(warning.to_owned());
+        let ports = LocalhostNodePorts::new(runtime.handle().clone(), [Family::Ipv4], report);
+        let ports = ports.with_most_connections(8);
+        let here: &[_] = &[("10.9.0.1", "here")];
+        ports.services(&with_endpoints(&[("two", here), ("local", here)]));
+        let open = |port| -> std::io::Result<TcpStream> {
+            let mut stream = TcpStream::connect((LOCALHOST, port))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.read_exact(&mut [0; 9]).map(|()| stream)
+        };
+        let mut held: Vec<_> = (0..4).map(|_| open(30080).unwrap()).collect();
+        for _ in 0..3 {
+            let kind = open(30080).map_err(|error| error.kind());
+            let closed = [std::io::ErrorKind::UnexpectedEof, std::io::ErrorKind::ConnectionReset];
+            assert!(kind.as_ref().is_err_and(|kind| closed.contains(kind)), "{kind:?}");
+        }
+        let told = warnings.lock().unwrap().clone();
+        let expected = "node port 30080 on loopback: a connection is closed at once, as 4 are open to it, or 8 to all \
+                        node ports on loopback";
+        assert_eq!(told, [expected]);
+        assert!(open(30084).is_ok(), "another port has places");
+        // A place is free when its connection has ended.
+        held.pop();
+        let until = Instant::now() + PATIENCE;
+        while open(30080).is_err() {
+            assert!(Instant::now() < until, "no place is free again");
+        }
+    });
+}
+
 #[test]
 fn node_ports_on_localhost_are_forwarded_to_endpoints() {
     netns(|| {
         let _ = testns::sh(
             "for n in 1 2 3; do ip addr add 10.9.0.$n/32 dev lo; done; ip addr add fd00:9::1/128 dev lo nodad",
         );
-        ["10.9.0.1", "10.9.0.2", "10.9.0.3", "fd00:9::1"].iter().for_each(|ip| echo(ip));
+        for ip in ["10.9.0.1", "10.9.0.2", "10.9.0.3", "fd00:9::1"] {
+            echo(ip);
+            // The kernel makes the route to an address of IPv6 a moment after the address.
+            let (address, end) = (SocketAddr::new(ip.parse().unwrap(), 8080), Instant::now() + PATIENCE);
+            while let Err(error) = TcpStream::connect(address) {
+                assert!(Instant::now() < end, "{address}: {error}");
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&warnings);
         let report = move |warning: &str| seen.lock().unwrap().push(warning.to_owned());
-        let ports = LocalhostNodePorts::new(runtime.handle().clone(), Family::BOTH, report);
+        let counted = Arc::new(Mutex::new(std::collections::BTreeMap::new()));
+        let seen = Arc::clone(&counted);
+        let count = move |family, open, failed| {
+            seen.lock().unwrap().insert(family, (open, failed));
+        };
+        let ports = LocalhostNodePorts::new(runtime.handle().clone(), Family::BOTH, report).counted_by(count);
         let taken = TcpListener::bind((LOCALHOST, 30081)).unwrap();
         let all: &[(&str, &[_])] = &[
             ("two", &[("10.9.0.1", "here"), ("10.9.0.2", "there")]),
@@ -569,6 +628,8 @@ fn node_ports_on_localhost_are_forwarded_to_endpoints() {
         let told = warnings.lock().unwrap().clone();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("node port 30081 of service demo/sticky"), "{told:?}");
+        let counts: Vec<_> = counted.lock().unwrap().values().copied().collect();
+        assert_eq!(counts, [(2, 1), (1, 0)]);
         drop(taken);
         ports.services(&with_endpoints(all));
 

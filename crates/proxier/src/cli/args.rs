@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use sluicegate_nftables as nft;
-use sluicegate_proxier::config::{DetectLocalMode, FeatureGates, Gate};
+use sluicegate_proxier::config::{Config, DetectLocalMode, FeatureGates, Gate, Rules};
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
 use sluicegate_service_rules::iptables::BackEnd;
@@ -101,6 +101,9 @@ impl NodeArgs {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Rules")]
 pub(crate) struct ProxyArgs {
+    /// A configuration file of kube-proxy's kind `KubeProxyConfiguration`; flags override it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// The part of the kernel to program.
     #[arg(long, value_name = "nftables|iptables|ipvs", default_value_t = Mode::Nftables)]
     pub(crate) proxy_mode: Mode,
@@ -214,6 +217,9 @@ pub(crate) struct ProxyArgs {
     /// Those of the configuration file.
     #[arg(skip)]
     pub(crate) gates_of_file: FeatureGates,
+    /// Whether the mode is that of the configuration file.
+    #[arg(skip)]
+    is_mode_of_file: bool,
     /// The names of the arguments of the command line, not by default.
     #[arg(skip)]
     pub(crate) given: HashSet<String>,
@@ -222,6 +228,50 @@ pub(crate) struct ProxyArgs {
 }
 
 impl ProxyArgs {
+    /// Reads the configuration file, if there is one, and sets from it what no flag gives: the rules, this node,
+    /// and for whoever asks an API server its kubeconfig. Every command that plans or programs calls it, so that
+    /// all of them see what `run` sees.
+    pub(crate) fn read_config(&mut self, node: &mut NodeArgs) -> Result<Config, Error> {
+        let Some(path) = &self.config else { return Ok(Config::default()) };
+        let config = Config::read(path)?;
+        self.gates_of_file.clone_from(&config.feature_gates);
+        let given = &self.given;
+        self.is_mode_of_file = config.mode.is_some() && !given.contains("proxy_mode");
+        fill(given, "proxy_mode", &mut self.proxy_mode, config.mode);
+        let rules = rules(&config, self.proxy_mode);
+        fill(given, "masquerade_all", &mut self.masquerade_all, rules.masquerade_all);
+        fill(given, "iptables_masquerade_bit", &mut self.iptables_masquerade_bit, rules.masquerade_bit);
+        let localhost = config.localhost_node_ports;
+        fill(given, "iptables_localhost_nodeports", &mut self.iptables_localhost_nodeports, localhost);
+        fill(given, "cluster_cidr", &mut self.cluster_cidr, config.cluster_cidrs.clone());
+        let mode = config.detect_local_mode.map(Some);
+        fill(given, "detect_local_mode", &mut self.detect_local_mode, mode);
+        let bridge = config.bridge_interface.clone().map(Some);
+        fill(given, "pod_bridge_interface", &mut self.pod_bridge_interface, bridge);
+        let prefix = config.interface_name_prefix.clone().map(Some);
+        fill(given, "pod_interface_name_prefix", &mut self.pod_interface_name_prefix, prefix);
+        let node_ports = config.node_port_addresses.clone().map(Some);
+        fill(given, "nodeport_addresses", &mut self.nodeport_addresses, node_ports);
+        let host_name = config.hostname_override.clone().map(Some);
+        fill(given, "hostname_override", &mut node.hostname_override, host_name);
+        let address = config.bind_address.map(|address| vec![address]);
+        fill(given, "bind_address", &mut node.bind_address, address);
+        self.ipvs.fill(&config, &|flag| given.contains(flag))?;
+        Ok(config)
+    }
+
+    /// Returns the remarks on a configuration file that [`Self::read_config`] has read: what kube-proxy does not
+    /// have, and what has no effect here.
+    pub(crate) fn remarks(&self, config: &Config) -> Vec<String> {
+        let path = self.config.as_deref().unwrap_or("".as_ref()).display();
+        config.doubtful.iter().chain(&config.unused).map(|note| format!("{path}: {note}")).collect()
+    }
+
+    /// Returns whether a flag or the file names the mode.
+    pub(crate) fn is_mode_named(&self) -> bool {
+        self.is_mode_of_file || self.given.contains("proxy_mode")
+    }
+
     /// Returns the feature gates of the flags and of the configuration file.
     pub(crate) fn gates(&self) -> FeatureGates {
         let mut gates = self.gates_of_file.clone();
@@ -317,9 +367,7 @@ impl ProxyArgs {
     /// error.
     pub(crate) fn cluster(&self, found: Manifests, node: Node) -> (Cluster, Vec<Problem>) {
         let (mut cluster, problems) = found.into_cluster(node);
-        if self.forbids_external_ips() {
-            cluster.forbid_external_ips();
-        }
+        self.configure(&mut cluster);
         for (name, left_out) in cluster.forbidden_external_ips() {
             tell(forbidden(name, left_out));
         }
@@ -329,8 +377,15 @@ impl ProxyArgs {
         for conflict in cluster.conflicts() {
             tell(conflict);
         }
-        cluster.set_service_cidr("--service-cluster-ip-range", &self.service_cluster_ip_range);
         (cluster, problems)
+    }
+
+    /// Sets what flags say of the cluster.
+    pub(crate) fn configure(&self, cluster: &mut Cluster) {
+        if self.forbids_external_ips() {
+            cluster.forbid_external_ips();
+        }
+        cluster.set_service_cidr("--service-cluster-ip-range", &self.service_cluster_ip_range);
     }
 
     /// Returns the settings of nftables mode.
@@ -437,6 +492,22 @@ impl ProxyArgs {
             prefix: self.pod_interface_name_prefix.clone(),
         }
         .resolve()
+    }
+}
+
+/// Sets what a flag stands for from a configuration file, unless the flag was given.
+pub(super) fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>) {
+    if let Some(value) = value.filter(|_| !given.contains(flag)) {
+        *place = value;
+    }
+}
+
+/// Returns the section of a mode.
+pub(super) const fn rules(config: &Config, mode: Mode) -> Rules {
+    match mode {
+        Mode::Nftables => config.nftables,
+        Mode::Iptables => config.iptables,
+        Mode::Ipvs => config.ipvs,
     }
 }
 

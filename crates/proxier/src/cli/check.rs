@@ -19,7 +19,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     manifests: ManifestArgs,
     #[command(flatten)]
-    node: NodeArgs,
+    pub(super) node: NodeArgs,
     #[command(flatten)]
     pub(super) proxy: ProxyArgs,
     #[command(flatten)]

@@ -1,7 +1,8 @@
 //! The body of `/configz`: the flags and the file together, as a `KubeProxyConfiguration`, which is what
 //! kube-proxy shows there and what tools read a node's configuration from.
 //!
-//! It has every field that has a meaning in this proxier, and no other.
+//! It has every field of kube-proxy's on Linux. One without effect here is as if nobody had set it, whatever the
+//! file says: it is what is in use that is shown.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -46,13 +47,37 @@ impl InUse<'_> {
             "kind": "KubeProxyConfiguration",
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
             "featureGates": gates,
-            "clientConnection": { "kubeconfig": self.kubeconfig.unwrap_or_default() },
-            "logging": { "format": self.log_format, "verbosity": self.verbosity },
+            "clientConnection": {
+                "kubeconfig": self.kubeconfig.unwrap_or_default(),
+                "acceptContentTypes": "",
+                "contentType": "",
+                "qps": 0,
+                "burst": 0,
+            },
+            "logging": {
+                "format": self.log_format,
+                "verbosity": self.verbosity,
+                "flushFrequency": 0,
+                "vmodule": null,
+                "options": {},
+            },
             "hostnameOverride": self.node.hostname_override.as_deref().unwrap_or_default(),
             "bindAddress": self.node.bind_address.first().map(IpAddr::to_string).unwrap_or_default(),
             "healthzBindAddress": healthz,
             "metricsBindAddress": metrics,
             "bindAddressHardFail": serve.bind_address_hard_fail,
+            "enableProfiling": false,
+            "showHiddenMetricsForVersion": "",
+            "configSyncPeriod": "0s",
+            "portRange": "",
+            "windowsRunAsService": false,
+            "winkernel": {
+                "networkName": "",
+                "sourceVip": "",
+                "enableDSR": false,
+                "rootHnsEndpointName": "",
+                "forwardHealthCheckVip": false,
+            },
             "mode": proxy.proxy_mode.as_str(),
             "iptables": self.section(Mode::Iptables),
             "ipvs": self.section(Mode::Ipvs),
@@ -117,15 +142,16 @@ impl InUse<'_> {
             udp_stream,
             ..
         } = self.conntrack;
-        let time = |time: Option<Duration>| time.map(format_duration);
+        // As in kube-proxy, zero leaves a sysctl as it is, and so does one that is not given here.
+        let time = |time: Option<Duration>| format_duration(time.unwrap_or_default());
         json!({
-            "maxPerCore": max_per_core,
-            "min": min,
+            "maxPerCore": max_per_core.unwrap_or_default(),
+            "min": min.unwrap_or_default(),
             "tcpEstablishedTimeout": time(tcp_established),
             "tcpCloseWaitTimeout": time(tcp_close_wait),
             "tcpBeLiberal": tcp_be_liberal.unwrap_or_default(),
-            "udpTimeout": time(udp.or(Some(Duration::ZERO))),
-            "udpStreamTimeout": time(udp_stream.or(Some(Duration::ZERO))),
+            "udpTimeout": time(udp),
+            "udpStreamTimeout": time(udp_stream),
         })
     }
 }

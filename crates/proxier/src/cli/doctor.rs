@@ -9,47 +9,36 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::{Config, DetectLocalMode, FeatureGates};
-use sluicegate_proxier::doctor::{Check, Diagnosis, Verdict, missing_device, of_objects, of_other_nodes};
+use sluicegate_proxier::doctor::{
+    Check, Diagnosis, Verdict, missing_device, of_objects, of_other_nodes, of_this_node,
+};
 use sluicegate_proxier::terminal;
 use sluicegate_service_rules::connected_networks;
-use sluicegate_services::DetectLocal;
 
 use super::Error;
-use super::args::{ManifestArgs, NodeArgs};
+use super::args::{ManifestArgs, NodeArgs, ProxyArgs, forbidden};
 use super::check::strings;
-use super::detect_local::DetectLocalFlags;
 use super::output::{OutputArgs, counted};
 
 // It exits with status 0 if a mode works without a fault (that of --proxy-mode, if it is given) and nothing
 // is wrong with the manifests, otherwise with 1.
 #[derive(Args)]
+#[command(mut_arg("proxy_mode", |mode| {
+    mode.help("The mode that has to work; without it, and without a file that names one, any").hide_default_value(true)
+}))]
 pub(crate) struct Doctor {
     /// Files, or directories of files, whose Services are checked for claims to the same address and port;
     /// `-` reads standard input.
     #[arg(long = "manifests", value_name = "PATH", num_args = 1..)]
     manifests: Vec<PathBuf>,
-    /// The configuration of kube-proxy's kind `KubeProxyConfiguration` that `run` gets, to see what of it has
-    /// no effect here.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The feature gates that `run` gets, to see which have no effect here.
-    #[arg(long, value_name = "NAME=true|false,...")]
-    feature_gates: Vec<FeatureGates>,
-    /// The mode that has to work; by default any.
-    #[arg(long, value_name = "nftables|iptables|ipvs")]
-    proxy_mode: Option<Mode>,
-    /// How traffic of local pods is detected, to see whether there is an interface of theirs.
-    #[arg(long, value_name = "MODE")]
-    detect_local_mode: Option<DetectLocalMode>,
-    /// The bridge of the pods of this node, for `BridgeInterface`.
-    #[arg(long, value_name = "NAME")]
-    pod_bridge_interface: Option<String>,
-    /// The prefix of the names of pod interfaces on this node, for `InterfaceNamePrefix`.
-    #[arg(long, value_name = "PREFIX")]
-    pod_interface_name_prefix: Option<String>,
+    /// The flags and the file that `run` gets, to see what they lead to here.
     #[command(flatten)]
-    node: NodeArgs,
+    pub(super) proxy: ProxyArgs,
+    /// The remarks on that file.
+    #[arg(skip)]
+    pub(super) remarks: Vec<String>,
+    #[command(flatten)]
+    pub(super) node: NodeArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -79,13 +68,12 @@ struct Faults {
 impl Doctor {
     pub(crate) fn run(&self) -> Result<ExitCode, Error> {
         let mut diagnosis = Diagnosis::run();
-        if let Some(why) = missing_device(&self.detect_local()?) {
+        if let Some(why) = missing_device(&self.proxy.detect_local()?) {
             let what = "interface of pods".to_owned();
             diagnosis.checks.push(Check { mode: None, what, verdict: Verdict::Degraded, detail: why });
         }
-        let of = |(what, detail)| Check { mode: None, what, verdict: Verdict::Notice, detail };
-        diagnosis.checks.extend(self.without_effect()?.into_iter().map(of));
-        let wanted = |mode: &Mode| self.proxy_mode.is_none_or(|only| only == *mode);
+        diagnosis.checks.extend(self.settings());
+        let wanted = |mode: &Mode| self.mode().is_none_or(|only| only == *mode);
         let found: Vec<_> =
             Mode::ALL.into_iter().filter(wanted).map(|mode| Found::of(mode, &diagnosis)).collect();
         let faults = self.faults()?;
@@ -102,44 +90,42 @@ impl Doctor {
         let found = ManifestArgs { manifests: self.manifests.clone() }.read()?;
         let node = self.node.node(&found.nodes)?;
         let (nodes, mut warnings) = (found.nodes.clone(), found.unknown.clone());
-        let (cluster, problems) = found.into_cluster(node);
+        let (mut cluster, problems) = found.into_cluster(node);
+        self.proxy.configure(&mut cluster);
+        warnings.extend(cluster.forbidden_external_ips().map(|(name, left_out)| forbidden(name, left_out)));
         warnings.extend(strings(cluster.warnings()));
+        warnings.extend(self.proxy.unused_schedulers(&cluster));
+        warnings.extend(of_this_node(&cluster, &nodes, &self.proxy.node_port_addresses()));
         match connected_networks() {
             Ok(networks) => warnings.extend(of_objects(&cluster, &networks)),
             Err(error) => warnings.push(format!("addresses cannot be compared with this node's: {error}")),
         }
-        if self.proxy_mode == Some(Mode::Ipvs) {
+        if self.mode() == Some(Mode::Ipvs) {
             warnings.extend(of_other_nodes(&cluster, &nodes));
         }
         Ok(Faults { invalid: strings(&problems), conflicts: strings(cluster.conflicts()), warnings })
     }
 
-    /// Returns what of the configuration `run` would take and not act on: each place with the reason.
-    fn without_effect(&self) -> Result<Vec<(String, String)>, Error> {
-        let config = self.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
-        let file = self.config.as_deref().unwrap_or("".as_ref()).display();
-        let mut found: Vec<_> = (config.doubtful.iter().chain(&config.unused))
-            .map(|note| (file.to_string(), note.to_string()))
-            .collect();
-        let mut gates = config.feature_gates;
-        self.feature_gates.iter().for_each(|more| gates.override_with(more));
-        let gate = |(name, why)| (format!("feature gate {name}"), format!("has no effect here: {why}"));
-        found.extend(gates.without_effect().map(gate));
-        Ok(found)
+    /// Returns the mode that has to work, if there is one.
+    fn mode(&self) -> Option<Mode> {
+        self.proxy.is_mode_named().then_some(self.proxy.proxy_mode)
     }
 
-    /// Returns how local traffic is detected, where flags say it by interfaces.
-    fn detect_local(&self) -> Result<DetectLocal, Error> {
-        let flags = DetectLocalFlags {
-            mode: self.detect_local_mode,
-            cluster_cidrs: Vec::new(),
-            bridge: self.pod_bridge_interface.clone(),
-            prefix: self.pod_interface_name_prefix.clone(),
-        };
-        match self.detect_local_mode {
-            Some(DetectLocalMode::BridgeInterface | DetectLocalMode::InterfaceNamePrefix) => flags.resolve(),
-            _ => Ok(DetectLocal::None),
+    /// Returns what of the flags and the file `run` would refuse, or would take and not act on.
+    fn settings(&self) -> Vec<Check> {
+        let of = |verdict, what: &str, detail| Check { mode: None, what: what.to_owned(), verdict, detail };
+        let notice = |what: &str, detail| of(Verdict::Notice, what, detail);
+        let mut found: Vec<_> =
+            self.remarks.iter().map(|remark| notice("configuration", remark.clone())).collect();
+        let gates = self.proxy.gates();
+        found.extend(gates.without_effect().map(|(name, why)| {
+            notice(&format!("feature gate {name}"), format!("has no effect here: {why}"))
+        }));
+        match self.proxy.check_mode() {
+            Ok(warnings) => found.extend(warnings.into_iter().map(|warning| notice("flags", warning))),
+            Err(error) => found.push(of(Verdict::Degraded, "flags", format!("`run` refuses {error}"))),
         }
+        found
     }
 
     fn text(&self, diagnosis: &Diagnosis, found: &[Found<'_>], faults: &Faults) -> String {

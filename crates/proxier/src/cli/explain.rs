@@ -46,9 +46,9 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     timeout: Duration,
     #[command(flatten)]
-    objects: ObjectArgs,
+    pub(super) objects: ObjectArgs,
     #[command(flatten)]
-    node: NodeArgs,
+    pub(super) node: NodeArgs,
     #[command(flatten)]
     pub(super) proxy: ProxyArgs,
     #[command(flatten)]

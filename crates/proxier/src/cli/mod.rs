@@ -83,19 +83,37 @@ enum Sub {
 }
 
 impl Sub {
-    /// Returns the mode and its settings, of a command that plans or programs.
-    fn proxy(&mut self) -> Option<&mut args::ProxyArgs> {
+    /// Returns the mode and its settings, of a command that plans or programs, and this node.
+    fn settings(&mut self) -> Option<(&mut args::ProxyArgs, &mut args::NodeArgs)> {
         match self {
-            Self::Render(render) => Some(&mut render.proxy),
-            Self::Sync(sync) => Some(sync.proxy()),
-            Self::Run(run) => Some(&mut run.proxy),
-            Self::Diff(diff) => Some(diff.proxy()),
-            Self::Check(check) => Some(&mut check.proxy),
-            Self::Explain(explain) => Some(&mut explain.proxy),
-            Self::Cleanup(_) | Self::Doctor(_) | Self::Status(_) | Self::Completions(_) | Self::Man(_) => {
-                None
-            }
+            Self::Render(render) => Some((&mut render.proxy, &mut render.node)),
+            Self::Sync(sync) => Some(sync.settings()),
+            Self::Run(run) => Some((&mut run.proxy, &mut run.node)),
+            Self::Diff(diff) => Some(diff.settings()),
+            Self::Check(check) => Some((&mut check.proxy, &mut check.node)),
+            Self::Explain(explain) => Some((&mut explain.proxy, &mut explain.node)),
+            Self::Doctor(doctor) => Some((&mut doctor.proxy, &mut doctor.node)),
+            Self::Cleanup(_) | Self::Status(_) | Self::Completions(_) | Self::Man(_) => None,
         }
+    }
+
+    /// Has a command that is not the daemon, which does it by itself, read its configuration file.
+    fn read_config(&mut self) -> Result<(), Error> {
+        if matches!(self, Self::Run(_)) {
+            return Ok(());
+        }
+        let Some((proxy, node)) = self.settings() else { return Ok(()) };
+        let config = proxy.read_config(node)?;
+        let remarks = proxy.remarks(&config);
+        match self {
+            // It has a place for them.
+            Self::Doctor(doctor) => doctor.remarks = remarks,
+            _ => remarks.iter().for_each(|remark| output::tell(format_args!("warning: {remark}"))),
+        }
+        if let Self::Explain(explain) = self {
+            explain.objects.fill(&config);
+        }
+        Ok(())
     }
 }
 
@@ -109,9 +127,10 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
     };
     rights::raise();
     let given = Given::of(&matches);
-    if let Some(proxy) = command.subcommand.proxy() {
+    if let Some((proxy, _)) = command.subcommand.settings() {
         proxy.given.clone_from(&given.names);
     }
+    command.subcommand.read_config()?;
     match command.subcommand {
         Sub::Render(render) => render.run(),
         Sub::Sync(sync) => sync.run(),

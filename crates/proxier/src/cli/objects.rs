@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sluicegate_proxier::Visible;
+use sluicegate_proxier::config::Config;
 use sluicegate_proxier::doctor::of_this_node;
 use sluicegate_proxier::run::{ThisNode, World};
 use sluicegate_proxier::source::update::{Kind, Update};
@@ -29,6 +31,14 @@ pub(crate) struct ObjectArgs {
 }
 
 impl ObjectArgs {
+    /// Sets the kubeconfig of a configuration file, where no flag says where the objects come from.
+    pub(super) fn fill(&mut self, config: &Config) {
+        let place = &mut self.server;
+        if self.manifests.is_empty() && place.kubeconfig.is_none() {
+            place.kubeconfig = config.kubeconfig.clone().filter(|path| !path.as_os_str().is_empty());
+        }
+    }
+
     /// Returns the cluster as the node sees it. Prints what is left out to standard error.
     pub(crate) fn cluster(&self, node: &NodeArgs, proxy: &ProxyArgs) -> Result<Cluster, Error> {
         proxy.check()?;
@@ -87,11 +97,27 @@ impl ObjectArgs {
             let reason = format!("no Services and EndpointSlices within {LISTING} s: {last}");
             return Err(Error::flag("the API server", reason));
         }
-        for kind in missing {
-            tell(format_args!("{kind:?} objects could not be listed: {last}"));
+        for kind in &missing {
+            tell(format_args!("{kind} objects could not be listed: {last}"));
         }
+        if !missing.contains(&Kind::Node) {
+            nameless_node(&world).iter().for_each(|warning| tell(format_args!("warning: {warning}")));
+        }
+        of_this_node(world.cluster(), [], &proxy.node_port_addresses())
+            .iter()
+            .for_each(|warning| tell(format_args!("warning: {warning}")));
         Ok(world.into_cluster())
     }
+}
+
+/// Says that an API server, which is asked for this node alone, has no Node of its name.
+pub(super) fn nameless_node(world: &World) -> Option<String> {
+    let name = Visible(&world.cluster().node().name);
+    (world.has_listed(Kind::Node) && !world.has_node()).then(|| {
+        format!(
+            "the API server has no Node {name} (--hostname-override): endpoints of this node are not known as such"
+        )
+    })
 }
 
 /// The longest time to list all objects, in seconds.

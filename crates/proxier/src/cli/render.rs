@@ -17,7 +17,7 @@ pub(crate) struct Render {
     #[command(flatten)]
     manifests: ManifestArgs,
     #[command(flatten)]
-    node: NodeArgs,
+    pub(super) node: NodeArgs,
     #[command(flatten)]
     pub(super) proxy: ProxyArgs,
     #[command(flatten)]

@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::{ArgAction, Args, ValueEnum};
 use sluicegate_proxier::Mode;
-use sluicegate_proxier::config::{Config, Rules, parse_duration};
-use sluicegate_proxier::doctor::{missing_device, of_other_nodes};
-use sluicegate_proxier::run::{Heartbeat, Intervals, Lock, Loop, Observer, Signal, ThisNode, World};
-use sluicegate_proxier::serve::LocalhostNodePorts;
+use sluicegate_proxier::config::{Config, parse_duration};
+use sluicegate_proxier::doctor::{missing_device, of_other_nodes, of_this_node};
+use sluicegate_proxier::run::{Heartbeat, Intervals, Lint, Lock, Loop, Observer, Signal, ThisNode, World};
+use sluicegate_proxier::serve::{LocalhostNodePorts, Serving};
 use sluicegate_proxier::sysctl::Conntrack;
 use sluicegate_service_rules::Backend;
 use sluicegate_service_rules::nftables::Applier;
@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::args::{NodeArgs, ProxyArgs, boolean};
+use super::args::{NodeArgs, ProxyArgs, boolean, fill, rules};
 use super::cleanup::Cleanup;
 use super::compat::CompatArgs;
 use super::configz::{InUse, configz};
@@ -29,19 +29,17 @@ use super::conntrack::ConntrackArgs;
 use super::defaults::{self, OOM_SCORE};
 use super::leftovers::Leftovers;
 use super::log::{self, LogFormat};
+use super::objects::nameless_node;
 use super::serve::ServeArgs;
 use super::source::SourceArgs;
 use super::{Error, Given, config_file, iptables, ipvs, output, progress};
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// A configuration file of kube-proxy's kind `KubeProxyConfiguration`; flags override it.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
-    node: NodeArgs,
+    pub(super) node: NodeArgs,
     #[command(flatten)]
     pub(super) proxy: ProxyArgs,
     #[command(flatten)]
@@ -142,10 +140,7 @@ impl Run {
             return Cleanup::every_mode().run();
         }
         let warnings = CompatArgs::warnings(&given.names);
-        let config = match &self.config {
-            Some(path) => Config::read(path)?,
-            None => Config::default(),
-        };
+        let config = self.proxy.read_config(&mut self.node)?;
         self.fill(&config, &given.names)?;
         let in_vain = self.proxy.check_mode()?;
         if !self.ipvs_drain.is_zero() && self.proxy.proxy_mode != Mode::Nftables {
@@ -165,13 +160,17 @@ impl Run {
         for (gate, why) in self.proxy.gates().without_effect() {
             tracing::warn!("--feature-gates: {gate} has no effect here: {why}");
         }
-        for unused in config.doubtful.iter().chain(&config.unused) {
-            tracing::warn!("{}: {unused}", self.config.as_deref().unwrap_or("".as_ref()).display());
+        self.proxy.remarks(&config).iter().for_each(|remark| tracing::warn!("{remark}"));
+        // What cannot be is refused before a sysctl is set.
+        let this = self.this_node()?;
+        match self.proxy.proxy_mode {
+            Mode::Nftables => drop(self.proxy.settings()?),
+            Mode::Iptables => drop(self.proxy.iptables()?),
+            Mode::Ipvs => drop(self.proxy.ipvs()?),
         }
         let conntrack = self.conntrack.all(config.conntrack, self.serve.set_sysctls || self.init_only);
         ConntrackArgs::set(&conntrack);
         if self.init_only {
-            let this = self.this_node()?;
             let backend = self.backend()?;
             self.serve.set_sysctls = true;
             self.serve.sysctls(&self.proxy, World::new(this).cluster())?;
@@ -181,7 +180,6 @@ impl Run {
         exit_on_panic();
         self.set_oom_score(given.names.contains("oom_score_adj") || config.oom_score_adj.is_some());
         let _lock = Lock::take()?;
-        let this = self.this_node()?;
         let mut world = World::new(this.clone());
         if self.proxy.forbids_external_ips() {
             world.forbid_external_ips();
@@ -204,7 +202,7 @@ impl Run {
             tracing::warn!("{why}");
             serving.warning(&why);
         }
-        let inspections = serving.inspections();
+        let (inspections, shown) = (serving.inspections(), Arc::clone(&serving));
         let observer: Arc<dyn Observer> = Arc::clone(&serving) as _;
         let looping = Loop::new(world, backend, intervals, observer)?;
         tracing::info!("{}", self.start_line(&this.name));
@@ -214,13 +212,13 @@ impl Run {
         let (updates, recorder) = self.source.start(&runtime, &this.name, has_cidrs, serving, recording)?;
         let (signals, stop) = runtime.block_on(async { signals() })?;
         let config_changed = Arc::new(AtomicBool::new(false));
-        if let Some(path) = self.config.clone() {
+        if let Some(path) = self.proxy.config.clone() {
             runtime.spawn(config_file::follow(path, config, stop, Arc::clone(&config_changed)));
         }
         let is_guarded = !self.allow_empty && !self.source.manifests.is_empty();
         let leftovers: Arc<dyn Observer> =
             Arc::new(Leftovers::new(self.proxy.proxy_mode, is_guarded, self.ipvs_drain));
-        let localhost = self.localhost_node_ports(&runtime).map(|ports| ports as Arc<dyn Observer>);
+        let localhost = self.localhost_node_ports(&runtime, &shown).map(|ports| ports as Arc<dyn Observer>);
         // The loop stays on this thread, which its syncs block; everything else runs on the threads of the
         // runtime.
         let looping = looping
@@ -230,12 +228,12 @@ impl Run {
             .observed_by(localhost)
             .inspected_by(inspections)
             .guarded(is_guarded)
-            .linted_by((self.proxy.proxy_mode == Mode::Ipvs).then_some(bound_of_other_nodes))
+            .linted_by(self.lint())
             .with_heartbeat(heartbeat);
         let ended = runtime.block_on(looping.run(updates, signals));
         runtime.shutdown_background();
         ended?;
-        match self.config {
+        match self.proxy.config {
             Some(path) if config_changed.load(Ordering::Relaxed) => Err(Error::ConfigChanged(path)),
             _ => Ok(ExitCode::SUCCESS),
         }
@@ -243,11 +241,21 @@ impl Run {
 
     /// Returns what answers node ports on loopback in nftables mode, where the feature gate and the addresses
     /// of node ports ask for it.
-    fn localhost_node_ports(&self, runtime: &Runtime) -> Option<Arc<LocalhostNodePorts>> {
+    fn localhost_node_ports(
+        &self,
+        runtime: &Runtime,
+        serving: &Arc<Serving>,
+    ) -> Option<Arc<LocalhostNodePorts>> {
         let families = self.proxy.forwarded_localhost();
-        let report = |warning: &str| tracing::warn!("{warning}");
-        (!families.is_empty())
-            .then(|| Arc::new(LocalhostNodePorts::new(runtime.handle().clone(), families, report)))
+        let (warned, counted) = (Arc::clone(serving), Arc::clone(serving));
+        let report = move |warning: &str| {
+            tracing::warn!("{warning}");
+            warned.warning(warning);
+        };
+        let count = move |family, open, failed| counted.metrics().localhost_ports(family, open, failed);
+        (!families.is_empty()).then(|| {
+            Arc::new(LocalhostNodePorts::new(runtime.handle().clone(), families, report).counted_by(count))
+        })
     }
 
     /// Says what runs, for whom, and where it answers.
@@ -264,30 +272,8 @@ impl Run {
         )
     }
 
-    /// Sets the flags that were not given from the configuration file.
+    /// Sets the flags of the daemon alone that were not given from the configuration file.
     fn fill(&mut self, config: &Config, given: &HashSet<String>) -> Result<(), Error> {
-        let proxy = &mut self.proxy;
-        proxy.gates_of_file.clone_from(&config.feature_gates);
-        fill(given, "proxy_mode", &mut proxy.proxy_mode, config.mode);
-        let rules = rules(config, proxy.proxy_mode);
-        fill(given, "masquerade_all", &mut proxy.masquerade_all, rules.masquerade_all);
-        fill(given, "iptables_masquerade_bit", &mut proxy.iptables_masquerade_bit, rules.masquerade_bit);
-        let localhost = config.localhost_node_ports;
-        proxy.ipvs.fill(config, &|flag| given.contains(flag))?;
-        fill(given, "iptables_localhost_nodeports", &mut proxy.iptables_localhost_nodeports, localhost);
-        fill(given, "cluster_cidr", &mut proxy.cluster_cidr, config.cluster_cidrs.clone());
-        let mode = config.detect_local_mode.map(Some);
-        fill(given, "detect_local_mode", &mut proxy.detect_local_mode, mode);
-        let bridge = config.bridge_interface.clone().map(Some);
-        fill(given, "pod_bridge_interface", &mut proxy.pod_bridge_interface, bridge);
-        let prefix = config.interface_name_prefix.clone().map(Some);
-        fill(given, "pod_interface_name_prefix", &mut proxy.pod_interface_name_prefix, prefix);
-        let node_ports = config.node_port_addresses.clone().map(Some);
-        fill(given, "nodeport_addresses", &mut proxy.nodeport_addresses, node_ports);
-        let host_name = config.hostname_override.clone().map(Some);
-        fill(given, "hostname_override", &mut self.node.hostname_override, host_name);
-        let address = config.bind_address.map(|address| vec![address]);
-        fill(given, "bind_address", &mut self.node.bind_address, address);
         // Manifests on the command line override the kubeconfig of the file.
         let kubeconfig = config
             .kubeconfig
@@ -319,6 +305,29 @@ impl Run {
             sync: sync.or(rules.sync_period).unwrap_or(usual.sync),
             ..usual
         }
+    }
+
+    /// Returns what finds among the objects that which is probably not meant: that this node is not known, and
+    /// in ipvs mode, which addresses of services are those of other nodes and would be bound here.
+    fn lint(&self) -> Lint {
+        let (is_asking, is_ipvs) = (self.source.manifests.is_empty(), self.proxy.proxy_mode == Mode::Ipvs);
+        let (addresses, looked) = (self.proxy.node_port_addresses(), Looked::default());
+        Box::new(move |world| {
+            let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+            let node = world.cluster().node();
+            // Where the node has no address of a family, all services are looked at.
+            let is_known = |(at, of, _): &(Instant, Node, _)| of == node && at.elapsed() < LOOK_EVERY;
+            if !looked.as_ref().is_some_and(is_known) {
+                let mut told = of_this_node(world.cluster(), world.nodes(), &addresses);
+                told.extend(nameless_node(world).filter(|_| is_asking));
+                *looked = Some((Instant::now(), node.clone(), told));
+            }
+            let mut told = looked.as_ref().map(|(.., told)| told.clone()).unwrap_or_default();
+            if is_ipvs {
+                told.extend(of_other_nodes(world.cluster(), world.other_nodes()));
+            }
+            told
+        })
     }
 
     fn configz(&self, intervals: &Intervals, conntrack: Conntrack) -> String {
@@ -372,24 +381,8 @@ fn print(line: &str) -> Result<ExitCode, Error> {
     .map(|()| ExitCode::SUCCESS)
 }
 
-fn fill<T>(given: &HashSet<String>, flag: &str, place: &mut T, value: Option<T>) {
-    if let Some(value) = value.filter(|_| !given.contains(flag)) {
-        *place = value;
-    }
-}
-
-/// Says which addresses of services are those of other nodes, which ipvs mode binds here.
-fn bound_of_other_nodes(world: &World) -> Vec<String> {
-    of_other_nodes(world.cluster(), world.other_nodes())
-}
-
-fn rules(config: &Config, mode: Mode) -> Rules {
-    match mode {
-        Mode::Nftables => config.nftables,
-        Mode::Iptables => config.iptables,
-        Mode::Ipvs => config.ipvs,
-    }
-}
+/// What was found of this node, for which node, and when.
+type Looked = Mutex<Option<(Instant, Node, Vec<String>)>>;
 
 /// Ends the process where a thread panics, also for want of another thread, so that it is started anew: the
 /// others would wait for that one for ever. A panic on the thread of the HTTP servers ends one connection.
@@ -435,6 +428,8 @@ fn signals() -> Result<(Receiver<Signal>, Sender<Signal>), Error> {
 
 /// The status of a program of Rust whose main thread panicked.
 const PANICKED: i32 = 101;
+/// The least time between two looks at what is known of this node, while the node is the same.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// The least time without a turn of the run loop after which the process ends.
 const LONGEST_SILENCE: Duration = Duration::from_secs(120);
 const VERSION: &str = env!("CARGO_PKG_VERSION");

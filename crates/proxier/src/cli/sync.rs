@@ -10,7 +10,7 @@ use sluicegate_proxier::Mode;
 use sluicegate_proxier::doctor::{missing_device, of_other_nodes, of_this_node};
 use sluicegate_service_rules::flows::PreviouslyProgrammed;
 use sluicegate_service_rules::nftables::Applier;
-use sluicegate_service_rules::{Backend, Present, Summary};
+use sluicegate_service_rules::{Backend, Present, Summary, present_in_other_modes};
 use sluicegate_services::{Cluster, Family, Warning};
 
 use super::Error;
@@ -51,14 +51,14 @@ struct PlanArgs {
 }
 
 impl Sync {
-    pub(super) const fn proxy(&mut self) -> &mut ProxyArgs {
-        &mut self.plan.proxy
+    pub(super) const fn settings(&mut self) -> (&mut ProxyArgs, &mut NodeArgs) {
+        (&mut self.plan.proxy, &mut self.plan.node)
     }
 }
 
 impl Diff {
-    pub(super) const fn proxy(&mut self) -> &mut ProxyArgs {
-        &mut self.plan.proxy
+    pub(super) const fn settings(&mut self) -> (&mut ProxyArgs, &mut NodeArgs) {
+        (&mut self.plan.proxy, &mut self.plan.node)
     }
 }
 
@@ -150,7 +150,7 @@ impl Sync {
         let mut cluster = self.plan.cluster()?;
         let proxy = &self.plan.proxy;
         let guard = Guard { is_off: self.allow_empty };
-        let outcome = match proxy.proxy_mode {
+        let mut outcome = match proxy.proxy_mode {
             Mode::Nftables => {
                 let mut applier = Applier::open(proxy.settings()?)?;
                 guard.check(&applier.present()?, &cluster)?;
@@ -160,6 +160,7 @@ impl Sync {
             Mode::Iptables => iptables::sync(proxy, guard, &mut cluster)?,
             Mode::Ipvs => ipvs::sync(proxy, guard, &mut cluster)?,
         };
+        outcome.notices.extend(left_by_others(proxy.proxy_mode));
         outcome.notices.iter().for_each(tell);
         outcome.faults.iter().for_each(|fault| tell(format_args!("sluicegate-proxier: {fault}")));
         let services = cluster.service_count();
@@ -180,6 +181,21 @@ impl Sync {
             })
         })?;
         Ok(if outcome.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Says that rules of another mode serve clients as well, which `run` would remove.
+fn left_by_others(running: Mode) -> Option<String> {
+    match present_in_other_modes(running) {
+        Ok(present) if present.cluster_ips.is_empty() => None,
+        Ok(present) => Some(format!(
+            "rules of another mode than {running} are in place and serve {} as well, as they were: `run` removes them, \
+             and so does `sluicegate-proxier cleanup --proxy-mode MODE`",
+            counted(present.cluster_ips.len(), "cluster IP")
+        )),
+        Err(error) => Some(format!(
+            "it is not known whether rules of another mode than {running} are in place: {error}"
+        )),
     }
 }
 

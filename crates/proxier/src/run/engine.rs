@@ -35,7 +35,7 @@ pub enum Signal {
 pub type Inspection = Box<dyn FnOnce(&World) + Send>;
 
 /// A function that finds what is probably not meant among the objects, each in a sentence.
-pub type Lint = fn(&World) -> Vec<String>;
+pub type Lint = Box<dyn Fn(&World) -> Vec<String> + Send>;
 
 /// Programs the updates of a source into the kernel.
 pub struct Loop {
@@ -183,8 +183,8 @@ impl Loop {
     /// Sets what finds among the objects that which is probably not meant. It is asked before each sync for
     /// changes, and each of its sentences is told once for as long as it says it.
     #[must_use]
-    pub const fn linted_by(mut self, lint: Option<Lint>) -> Self {
-        self.lint = lint;
+    pub fn linted_by(mut self, lint: Lint) -> Self {
+        self.lint = Some(lint);
         self
     }
 
@@ -465,7 +465,7 @@ impl Loop {
 
     /// Logs what is probably not meant, where that is new.
     fn log_findings(&mut self) {
-        let Some(lint) = self.lint else { return };
+        let Some(lint) = &self.lint else { return };
         let findings: BTreeSet<String> = lint(&self.world).into_iter().collect();
         for new in findings.difference(&self.findings) {
             tracing::warn!("{new}");

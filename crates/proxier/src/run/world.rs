@@ -175,9 +175,26 @@ impl World {
         self.cluster.set_service_cidr(name, cidrs);
     }
 
+    /// Returns all nodes that the source has: of an API server this one alone.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.node.iter().chain(self.others.values())
+    }
+
     /// Returns the other nodes, as far as the source has them: an API server is asked for this one alone.
     pub fn other_nodes(&self) -> impl Iterator<Item = &Node> {
         self.others.values()
+    }
+
+    /// Returns whether there is a Node object of this node.
+    #[must_use]
+    pub const fn has_node(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// Returns whether all objects of a kind were listed once.
+    #[must_use]
+    pub fn has_listed(&self, kind: Kind) -> bool {
+        self.listed.contains(&kind)
     }
 
     /// Returns true when all services and all slices were listed once, so that what is missing does not

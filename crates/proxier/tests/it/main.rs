@@ -4,6 +4,7 @@
 mod cleanup;
 mod cli;
 mod commands;
+mod config;
 mod deploy;
 mod doctor;
 mod explain;

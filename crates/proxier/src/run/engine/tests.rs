@@ -223,14 +223,15 @@ fn what_stands_is_not_removed_for_an_empty_source_and_is_when_that_is_asked_for(
 
 #[test]
 fn what_is_probably_not_meant_is_told_once() {
-    let lint: Lint = |world| world.other_nodes().map(|node| format!("beware of {}", node.name)).collect();
+    let lint: Lint =
+        Box::new(|world| world.other_nodes().map(|node| format!("beware of {}", node.name)).collect());
     let node = |name: &str| {
         let text = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
         let mut found = None;
         source::read_str("test.yaml", &text, |manifest| found = Some(manifest.object)).unwrap();
         Update::Apply(found.unwrap())
     };
-    let running = Running::with(Present::default(), move |looping| looping.linted_by(Some(lint)));
+    let running = Running::with(Present::default(), move |looping| looping.linted_by(lint));
     running.tell(node("node"));
     running.tell(node("other"));
     running.tell(Update::Replace(Kind::EndpointSlice, Vec::new()));

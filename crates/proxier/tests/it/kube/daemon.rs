@@ -312,3 +312,25 @@ fn requests_and_what_was_heard_are_in_the_metrics_and_readiness_follows() {
         says(10249, "/flagz", "\nmaster=http://127.0.0.1:6443\n");
     });
 }
+
+#[test]
+fn a_node_that_the_api_server_does_not_have_is_told() {
+    namespace(|| {
+        let server = ApiServer::new();
+        server.put("nodes", node("another"));
+        server.put("services", service("web", "10.96.0.1"));
+        server.put("endpointslices", slice("web", &["10.244.0.1"]));
+        server.up();
+        let daemon = Daemon::asking("nameless");
+        let told = format!("the API server has no Node {NODE} (--hostname-override)");
+        daemon.says(&told);
+        daemon.until("the first service", || table().contains("10.96.0.1 . tcp . 80"));
+        let output = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"))
+            .args(["explain", "--hostname-override", NODE, "--from", "10.244.0.7", "--to", "10.96.0.1:80"])
+            .args(["--master", &format!("http://127.0.0.1:{PORT}")])
+            .output()
+            .expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(&told), "{said}");
+    });
+}
