@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-pub use conntrack::{Conntrack, NotSet, Set};
+pub use conntrack::{Changed, Conntrack, SetError};
 
 use crate::Mode;
 

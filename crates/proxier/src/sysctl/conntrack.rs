@@ -97,12 +97,12 @@ impl Sysctls {
     ///
     /// The limit belongs to the machine, so it can be set only from the first network namespace.
     #[must_use]
-    pub fn set_conntrack(&self, conntrack: &Conntrack, cores: u32) -> Vec<Result<Set, NotSet>> {
+    pub fn set_conntrack(&self, conntrack: &Conntrack, cores: u32) -> Vec<Result<Changed, SetError>> {
         let mut lines: Vec<_> = conntrack
             .values(cores)
             .filter_map(|(name, value)| self.set_to(name, value).transpose())
             .collect();
-        let was_raised = |set: &Result<Set, NotSet>| {
+        let was_raised = |set: &Result<Changed, SetError>| {
             set.as_ref().is_ok_and(|set| set.name == "net.netfilter.nf_conntrack_max")
         };
         if let Some(most) = conntrack.most(cores)
@@ -114,35 +114,35 @@ impl Sysctls {
         lines
     }
 
-    fn set_to(&self, name: &str, value: u64) -> Result<Option<Set>, NotSet> {
+    fn set_to(&self, name: &str, value: u64) -> Result<Option<Changed>, SetError> {
         let path = self.0.join("net/netfilter").join(name);
         let name = format!("net.netfilter.{name}");
-        let failed = |source| NotSet { name: name.clone(), value, source };
+        let failed = |source| SetError { name: name.clone(), value, source };
         let found = fs::read_to_string(&path).map_err(failed)?;
         if found.trim() == value.to_string() {
             return Ok(None);
         }
         fs::write(&path, value.to_string()).map_err(failed)?;
-        Ok(Some(Set { name, before: found.trim().to_owned(), value }))
+        Ok(Some(Changed { name, before: found.trim().to_owned(), value }))
     }
 }
 
 /// Writes a number to a file that has a smaller one.
-fn raise(path: &Path, value: u64) -> Result<Option<Set>, NotSet> {
+fn raise(path: &Path, value: u64) -> Result<Option<Changed>, SetError> {
     let name = path.display().to_string();
-    let failed = |source| NotSet { name: name.clone(), value, source };
+    let failed = |source| SetError { name: name.clone(), value, source };
     let found = fs::read_to_string(path).map_err(failed)?;
     if found.trim().parse::<u64>().is_ok_and(|found| found >= value) {
         return Ok(None);
     }
     fs::write(path, value.to_string()).map_err(failed)?;
-    Ok(Some(Set { name, before: found.trim().to_owned(), value }))
+    Ok(Some(Changed { name, before: found.trim().to_owned(), value }))
 }
 
 /// A sysctl, or a parameter of a module, that was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Set {
+pub struct Changed {
     /// The name, or the path of a parameter.
     pub name: String,
     /// What it was.
@@ -151,7 +151,7 @@ pub struct Set {
     pub value: u64,
 }
 
-impl fmt::Display for Set {
+impl fmt::Display for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was {} and is {} now", self.name, self.before, self.value)
     }
@@ -161,7 +161,7 @@ impl fmt::Display for Set {
 #[derive(Debug, thiserror::Error)]
 #[error("{name} cannot be set to {value}: {source}")]
 #[non_exhaustive]
-pub struct NotSet {
+pub struct SetError {
     /// The name, or the path of a parameter.
     pub name: String,
     /// What it should be.
