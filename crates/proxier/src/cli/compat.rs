@@ -91,6 +91,29 @@ mod tests {
     const FIELDS: &str = include_str!("../../testdata/kube-proxy/fields.txt");
     const GATES: &str = include_str!("../../testdata/kube-proxy/gates.txt");
 
+    /// Says what a flag does here. In kube-proxy a flag that sets a field is ignored where there is a file: only
+    /// those that have none, `--hostname-override` and those of the log are looked at (`Options.Complete` of
+    /// cmd/kube-proxy/app/options.go).
+    fn flag(name: &str) -> String {
+        const BESIDE_A_FILE: [&str; 9] = [
+            "cleanup",
+            "config",
+            "help",
+            "hostname-override",
+            "init-only",
+            "logging-format",
+            "master",
+            "v",
+            "version",
+        ];
+        match why_no_effect(name) {
+            None if !BESIDE_A_FILE.contains(&name) && name != "write-config-to" => {
+                "done; it overrides the file, where kube-proxy ignores it beside `--config`".to_owned()
+            }
+            why => treatment(why),
+        }
+    }
+
     fn treatment(why: Option<&str>) -> String {
         why.map_or("done".to_owned(), |why| format!("without effect: {why}"))
     }
@@ -119,7 +142,10 @@ mod tests {
         let mut page = "# What flags, fields and feature gates of kube-proxy do here\n\nMade from the code, for kube-proxy 1.36 \
                         and 1.37 on Linux. *Done* is as kube-proxy does it; what is without effect is taken, and \
                         `sluicegate-proxier run` names it at its start with the reason. Any other flag or gate is \
-                        refused, and any other field of the file is ignored with a warning, as by kube-proxy.\n"
+                        refused, and any other field of the file is ignored with a warning, as by kube-proxy. Flags and fields are the same in 1.36 \
+                        and 1.37, but for the words `localhost` and `all` of `--nodeport-addresses`, which are of 1.37. \
+                        `check`, `render`, `sync`, `diff`, `explain` and `doctor` take the file and the flags of rules \
+                        as `run` does.\n"
             .to_owned();
         let program = crate::cli::Command::command();
         let run = program.find_subcommand("run").expect("the command");
@@ -129,18 +155,19 @@ mod tests {
         page += "\n## Flags\n\n| flag | here |\n|---|---|\n";
         for name in names(FLAGS) {
             assert!(is_taken(name), "kube-proxy has --{name}, and `run` does not take it");
-            let _ = writeln!(page, "| `--{name}` | {} |", treatment(why_no_effect(name)));
+            let _ = writeln!(page, "| `--{name}` | {} |", flag(name));
         }
         page += "\n## Fields of the configuration file\n\n| field | here |\n|---|---|\n";
         for path in names(FIELDS) {
             let _ = writeln!(page, "| `{path}` | {} |", field(path));
         }
-        page += "\n## Feature gates\n\n| gate | by default | here |\n|---|---|---|\n";
+        page += "\n## Feature gates\n\n| gate | by default | here | since |\n|---|---|---|---|\n";
         for gate in Gate::ALL {
-            let _ = writeln!(page, "| `{}` | {} | {} |", gate.as_str(), gate.default(), gate.effect());
+            let (name, default, effect, since) = (gate.as_str(), gate.default(), gate.effect(), gate.since());
+            let _ = writeln!(page, "| `{name}` | {default} | {effect} | {since} |");
         }
-        page += "| `AllAlpha`, `AllBeta` | false | set those of their stage above that are not set |\n\
-                 | `NFTablesProxyMode` | true | false is refused, as by kube-proxy |\n";
+        page += "| `AllAlpha`, `AllBeta` | false | set those of their stage above that are not set | |\n\
+                 | `NFTablesProxyMode` | true | false is refused, as by kube-proxy | |\n";
         let all: FeatureGates = names(GATES)
             .map(|line| {
                 let (name, rest) = line.split_once(' ').expect("a name and a stage");
@@ -156,7 +183,7 @@ mod tests {
             by_reason.entry(why).or_default().push(format!("`{name}`"));
         }
         for (why, gates) in by_reason {
-            let _ = writeln!(page, "| {} | | without effect: {why} |", gates.join(", "));
+            let _ = writeln!(page, "| {} | | without effect: {why} | |", gates.join(", "));
         }
         page
     }

@@ -33,7 +33,7 @@ pub enum Gate {
     ComponentFlagz,
     /// `ComponentStatusz`: off, there is no `/statusz`.
     ComponentStatusz,
-    /// `KubeProxyIPVS` (1.36): off, ipvs mode is refused.
+    /// `KubeProxyIPVS` (1.37): off, ipvs mode is refused.
     KubeProxyIpvs,
     /// `KubeProxyNFTablesLocalhostNodePorts` (1.37, KEP-6032): on, nftables mode answers TCP node ports on
     /// 127.0.0.1 and `::1`, where `--nodeport-addresses` names them.
@@ -82,6 +82,16 @@ impl Gate {
                 "true: in nftables mode TCP node ports answer on 127.0.0.1 and ::1, where --nodeport-addresses \
                  names them"
             }
+        }
+    }
+
+    /// Returns the first version of Kubernetes that has it.
+    #[must_use]
+    pub const fn since(self) -> &'static str {
+        match self {
+            Self::ComponentFlagz | Self::ComponentStatusz => "1.32",
+            Self::AllowServiceExternalIps => "1.36",
+            Self::KubeProxyIpvs | Self::KubeProxyNftablesLocalhostNodePorts => "1.37",
         }
     }
 
