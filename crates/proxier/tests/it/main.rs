@@ -20,6 +20,7 @@ mod kube;
 mod localhost;
 mod lock;
 mod memory;
+mod neighbours;
 mod node;
 mod robust;
 mod run;
