@@ -15,7 +15,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(test: &str, flags: &[&str], set: impl FnOnce(&mut Command, &PathBuf)) -> Self {
+    fn start(test: &str, flags: &[&str]) -> Self {
         let directory = std::env::temp_dir().join(format!("sluicegate-near-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
         let text = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: demo}\n\
@@ -24,7 +24,6 @@ impl Daemon {
         let log = File::create(directory.join("log")).expect("a log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
         command.args(["run", "--hostname-override", "node"]).args(flags).arg("--manifests").arg(&directory);
-        set(&mut command, &directory);
         let child = command.stdin(Stdio::null()).stderr(log).spawn().expect("the command starts");
         Self { child, directory }
     }
@@ -64,36 +63,6 @@ impl Drop for Neighbour {
 }
 
 #[test]
-fn a_lock_of_iptables_that_is_held_for_ever_is_told_and_waited_for() {
-    if !testns::have(&["iptables-legacy-save", "flock"]) {
-        return;
-    }
-    testns::netns(|| {
-        let path = std::env::temp_dir().join(format!("sluicegate-near-lock-file-{}", std::process::id()));
-        let mut holder = Command::new("flock");
-        holder.arg(&path).args(["sh", "-c", "echo held; exec cat"]);
-        let holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("flock starts");
-        let mut holder = Neighbour(holder);
-        let mut said = [0; 5];
-        let mut output = holder.0.stdout.take().expect("a pipe");
-        std::io::Read::read_exact(&mut output, &mut said).expect("it holds the lock");
-        let flags =
-            ["--proxy-mode", "iptables", "--iptables-backend", "legacy", "--iptables-sync-period", "1s"];
-        let mut daemon = Daemon::start("lock", &flags, |command, _| {
-            command.env("XTABLES_LOCKFILE", &path);
-        });
-        let name = path.display().to_string();
-        daemon.until("the lock is told", |log| log.contains(&name));
-        assert!(!testns::sh("iptables-legacy-save").contains("172.30.0.1"), "it does not go past the lock");
-        drop(holder.0.stdin.take());
-        drop(holder);
-        daemon
-            .until("it is programmed", |_| testns::sh_beside("iptables-legacy-save").contains("172.30.0.1"));
-        let _ = fs::remove_file(path);
-    });
-}
-
-#[test]
 fn a_table_that_another_process_owns_is_told_and_taken_when_that_has_ended() {
     if !testns::have(&["nft"]) {
         return;
@@ -108,7 +77,7 @@ fn a_table_that_another_process_owns_is_told_and_taken_when_that_has_ended() {
             assert!(Instant::now() < end, "nft has not added its table");
             thread::sleep(Duration::from_millis(10));
         }
-        let mut daemon = Daemon::start("owner", &["--nftables-sync-period", "1s"], |_, _| ());
+        let mut daemon = Daemon::start("owner", &["--nftables-sync-period", "1s"]);
         daemon.until("the owner is told", |log| log.contains("belongs to another process"));
         drop(input);
         drop(owner);
