@@ -34,6 +34,9 @@ pub enum Error {
         /// Why that was not done, after a colon.
         cause: String,
     },
+    /// Standard output cannot be written.
+    #[error(transparent)]
+    Output(#[from] sluicegate_proxier::output::Error),
     /// The report cannot be written.
     #[error("--report: {}: {source}", path.display())]
     Report {

@@ -24,7 +24,6 @@ mod error;
 mod matrix;
 mod namespace;
 mod network;
-mod output;
 #[cfg(not(all(feature = "matrix", feature = "soak")))]
 mod rebuild;
 mod scale;

@@ -34,6 +34,7 @@ use serde_json::{Value, json};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{Chain, Name, Table, TableId, Transaction};
 use sluicegate_proxier::Mode;
+use sluicegate_proxier::output::OutputArgs;
 use sluicegate_proxier::run::{Intervals, Loop, Observer, Signal, SyncReport, ThisNode, World};
 use sluicegate_proxier::source::update::{Kind, ObjectName, Update};
 use sluicegate_proxier::source::{self, Object};
@@ -43,7 +44,6 @@ use sluicegate_service_rules::{Backend, Error as RulesError, ipvs};
 use sluicegate_services::{Cluster, Family};
 use tokio::sync::mpsc::{self, Sender};
 
-use crate::output::OutputArgs;
 use crate::{Error, Namespace, Wire};
 use process::Process;
 
@@ -142,15 +142,15 @@ impl<'a> Siege<'a> {
                               fresh plan: {difference}",
                         self.options.seed,
                         start.elapsed()
-                    ));
+                    ))?;
                     let failure = self.count.failure();
                     if let Some(failure) = &failure {
-                        output.say(format_args!("the last sync failed: {failure}"));
+                        output.say(format_args!("the last sync failed: {failure}"))?;
                     }
                     let mut object = self.object(quiet_points, longest, first, last, grows);
                     object["difference"] = json!(difference.to_string());
                     object["failure"] = json!(failure.map(|failure| failure.to_string()));
-                    output.object(|| object);
+                    output.object(|| object)?;
                     return Ok(ExitCode::FAILURE);
                 }
             };
@@ -172,9 +172,12 @@ impl<'a> Siege<'a> {
                 format!("{} syncs", self.count.0.load(Ordering::Relaxed))
             }
             Besieged::Process(process) => {
+                if process.has_other_clocks() {
+                    *self.steps.entry("lives with other clocks").or_default() += 1;
+                }
                 process.stop()?;
                 if let Some(api) = process.api() {
-                    output.say(format_args!("faults of the API server: {:?}", api.faults()));
+                    output.say(format_args!("faults of the API server: {:?}", api.faults()))?;
                 }
                 let limit = process.limit();
                 limit.map_or_else(|| "as a process".to_owned(), |limit| format!("as a process, {limit}"))
@@ -184,17 +187,17 @@ impl<'a> Siege<'a> {
             "{:?}: {quiet_points} quiet points, each equal to a fresh plan, after {longest:?} \
                   at most; {work}",
             self.options.rules
-        ));
-        output.say(format_args!("steps: {:?}", self.steps));
+        ))?;
+        output.say(format_args!("steps: {:?}", self.steps))?;
         let grows = grows || first.is_some_and(|first| last.exceeds(first));
-        output.object(|| self.object(quiet_points, longest, first, last, grows));
+        output.object(|| self.object(quiet_points, longest, first, last, grows))?;
         let Some(first) = first else {
-            output.say(format_args!("too short since the last start to tell of growth: {last:?}"));
+            output.say(format_args!("too short since the last start to tell of growth: {last:?}"))?;
             return Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         };
-        output.say(format_args!("{first:?} after {WARM} quiet points, {last:?} at the end"));
+        output.say(format_args!("{first:?} after {WARM} quiet points, {last:?} at the end"))?;
         if grows {
-            output.say("memory, descriptors or threads grow");
+            output.say("memory, descriptors or threads grow")?;
         }
         Ok(if grows { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -233,10 +236,11 @@ impl<'a> Siege<'a> {
             2 => 4_000_000,
             _ => 1_000_000_000,
         };
-        let is_other = process.kill(ahead)?;
+        let had_other_clocks = process.has_other_clocks();
+        process.kill(ahead)?;
         *self.steps.entry("kills").or_default() += 1;
-        if is_other {
-            *self.steps.entry("starts with other clocks").or_default() += 1;
+        if had_other_clocks {
+            *self.steps.entry("lives with other clocks").or_default() += 1;
         }
         Ok(true)
     }

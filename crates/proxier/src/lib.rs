@@ -28,6 +28,7 @@
 //! config   -> yaml, services, Mode
 //! doctor   -> sysctl, service-rules, Mode
 //! sysctl   -> Mode
+//! output   -> visible
 //! terminal -> nothing
 //! yaml     -> nothing
 //! visible  -> nothing
@@ -37,7 +38,8 @@
 //!
 //! `cli` (the default) is the command; `daemon` is what it runs: [`run`], [`serve`], [`doctor`], and the parts of
 //! [`source`] that follow changes. Without both, the crate reads manifests and the configuration file, and knows the
-//! sysctls. `kube` adds the API server, `terminal` the width of tables ([`terminal`]), which `cli` has.
+//! sysctls. `kube` adds the API server, `terminal` the width of tables ([`terminal`]) and the form of
+//! what is printed ([`output`]), which `cli` has.
 //!
 //! Behaviour, names and flags follow kube-proxy 1.36 where users or other programs can see them. There are no
 //! userspace and kernelspace modes.
@@ -46,6 +48,8 @@
 pub mod config;
 #[cfg(feature = "daemon")]
 pub mod doctor;
+#[cfg(feature = "terminal")]
+pub mod output;
 #[cfg(feature = "daemon")]
 pub mod run;
 #[cfg(feature = "daemon")]

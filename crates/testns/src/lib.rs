@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod loopback;
+pub mod schema;
 mod sockets;
 
 use std::fs::{File, OpenOptions};

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use comfy_table::{ContentArrangement, Table};
 use serde_json::{Value, json};
+use sluicegate_proxier::output::OutputArgs;
 use sluicegate_proxier::source;
 use sluicegate_proxier::source::Manifests;
 use sluicegate_proxier::terminal;
@@ -20,7 +21,6 @@ use sluicegate_service_rules::nftables::Settings;
 use sluicegate_service_rules::nftables::{Applier, Synced};
 use sluicegate_services::{Cluster, DetectLocal, Family};
 
-use crate::output::OutputArgs;
 use crate::{Error, Namespace, Network, change_one, uniform_cluster};
 use cases::{CASES, Outcome};
 
@@ -46,21 +46,23 @@ impl Demo {
         output.say(
             "A node, its pods, pods of another node and a client outside, each in a network namespace of \
              its own.",
-        );
+        )?;
         let network = Network::build(&network::spec())?;
         let mut cluster = self.cluster()?;
         let settings = settings();
         let synced =
             network.node.namespace.run(|| Applier::open(settings)?.sync(&mut cluster, Instant::now()))?;
-        output.say(format_args!("{} services programmed: {synced}\n", cluster.service_count()));
+        output.say(format_args!("{} services programmed: {synced}\n", cluster.service_count()))?;
         let outcomes = ask_all(&network, &cluster)?;
-        output.say(table(&outcomes));
+        output.say(table(&outcomes))?;
         let wrong = outcomes.iter().filter(|outcome| !outcome.ok).count();
         match wrong {
-            0 => output.say(format_args!("All {} answers are as they should be.\n", outcomes.len())),
+            0 => output.say(format_args!("All {} answers are as they should be.\n", outcomes.len()))?,
             _ => {
-                output
-                    .say(format_args!("{wrong} of {} answers are NOT as they should be.\n", outcomes.len()));
+                output.say(format_args!(
+                    "{wrong} of {} answers are NOT as they should be.\n",
+                    outcomes.len()
+                ))?;
             }
         }
         let scale = if self.services > 0 { Some(at_scale(self.services, output)?) } else { None };
@@ -72,7 +74,7 @@ impl Demo {
                 "wrong": wrong,
                 "scale": scale,
             })
-        });
+        })?;
         if self.keep {
             wait_for_a_look(&network);
         }
@@ -150,12 +152,12 @@ fn table(outcomes: &[Outcome]) -> Table {
 
 /// Runs the second part: programs many services in another namespace, then changes of one endpoint.
 fn at_scale(services: u32, output: OutputArgs) -> Result<Value, Error> {
-    output.say(format_args!("{services} services with {ENDPOINTS} endpoints each, in another namespace:"));
+    output.say(format_args!("{services} services with {ENDPOINTS} endpoints each, in another namespace:"))?;
     if cfg!(debug_assertions) {
         output.say(format_args!(
             "  (without optimisation; `cargo run --release -p {} -- demo` has it)",
             env!("CARGO_PKG_NAME")
-        ));
+        ))?;
     }
     let namespace = Namespace::new("scale")?;
     let mut cluster = uniform_cluster(services, ENDPOINTS);
@@ -164,7 +166,7 @@ fn at_scale(services: u32, output: OutputArgs) -> Result<Value, Error> {
         let start = Instant::now();
         let first = applier.sync(&mut cluster, Instant::now())?;
         let took = start.elapsed();
-        output.say(report("first sync", took, &first));
+        output.say(report("first sync", took, &first))?;
         let mut object = json!({
             "services": services,
             "endpoints": ENDPOINTS,
@@ -181,7 +183,11 @@ fn at_scale(services: u32, output: OutputArgs) -> Result<Value, Error> {
         }
         changes.sort_by_key(|(took, _)| *took);
         if let Some((took, synced)) = changes.get(changes.len() / 2) {
-            output.say(report(&format!("one endpoint changed (median of {})", changes.len()), *took, synced));
+            output.say(report(
+                &format!("one endpoint changed (median of {})", changes.len()),
+                *took,
+                synced,
+            ))?;
             object["change"] = cost(*took, synced);
         }
         Ok(object)

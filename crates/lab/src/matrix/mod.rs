@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use comfy_table::Table;
 use serde_json::json;
+use sluicegate_proxier::output::OutputArgs;
 use sluicegate_proxier::{Mode, sysctl};
 use sluicegate_service_rules::iptables::BackEnd;
 use sluicegate_service_rules::nftables::Applier;
@@ -24,7 +25,6 @@ use sluicegate_service_rules::nftables::{Layout, Settings};
 use sluicegate_service_rules::{iptables, ipvs};
 use sluicegate_services::{Cluster, DetectLocal, Family, Scheduler};
 
-use crate::output::OutputArgs;
 use crate::{Answer, Error, Namespace, Network, Transport, ask};
 use reference::{Client, Expectation, Front, Place, Source, Variation, variations};
 
@@ -49,8 +49,8 @@ pub(crate) struct Matrix {
     /// Write every case and what came of it to this file, columns separated by tabs.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Try only one of this many kinds of service. The numbers of policies, endpoints and extras have no
-    /// factor in common with 7 and 13, so that each of them still occurs.
+    /// Try only one of this many kinds of service. There are 20 for each set of endpoints, which have no factor
+    /// in common with 9 and 13, so that policies, endpoints and extras all still occur.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     one_of: u16,
     /// In nftables mode, follow every packet through the kernel by native trace as well, and compare its way
@@ -74,7 +74,7 @@ impl Matrix {
         }
         let synced = network.node.namespace.run(|| self.program(&mut cluster))?;
         let output = self.output;
-        output.say(format_args!("{} services programmed: {synced}", cluster.service_count()));
+        output.say(format_args!("{} services programmed: {synced}", cluster.service_count()))?;
         let ask = || ask_all(&network, &variations, self.way(), self.workers.into());
         let node = &network.node.namespace;
         let mut followed = None;
@@ -83,8 +83,8 @@ impl Matrix {
             let detect_local = DetectLocal::ClusterCidrs(services::cluster_cidrs());
             let (compared, different) =
                 traced::compare(node, &cluster, detect_local, self.scheduler, &journeys)?;
-            output.say(format_args!("{compared} packets followed, {} not as explained", different.len()));
-            different.iter().take(SHOWN).for_each(|one| output.say(one));
+            output.say(format_args!("{compared} packets followed, {} not as explained", different.len()))?;
+            different.iter().take(SHOWN).try_for_each(|one| output.say(one))?;
             followed = Some(json!({"packets": compared, "different": different}));
             // A trace without packets would agree with everything.
             (results, different.len() + usize::from(compared == 0))
@@ -95,14 +95,14 @@ impl Matrix {
             let text = results.iter().fold(HEADER.to_owned(), |text, result| text + &result.row());
             std::fs::write(path, text).map_err(|source| Error::Report { path: path.clone(), source })?;
         }
-        output.say(table(&results));
+        output.say(table(&results))?;
         let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
-        wrong.iter().take(SHOWN).for_each(|result| output.say(result.row().trim_end()));
+        wrong.iter().take(SHOWN).try_for_each(|result| output.say(result.row().trim_end()))?;
         if wrong.len() > SHOWN {
-            output.say(format_args!("... and {} more", wrong.len() - SHOWN));
+            output.say(format_args!("... and {} more", wrong.len() - SHOWN))?;
         }
         let failed = wrong.len();
-        output.say(format_args!("{} cases, {failed} not as they should be", results.len()));
+        output.say(format_args!("{} cases, {failed} not as they should be", results.len()))?;
         output.object(|| {
             let rows: Vec<_> = wrong.iter().map(|result| result.row().trim_end().to_owned()).collect();
             json!({
@@ -115,7 +115,7 @@ impl Matrix {
                 "wrong": rows,
                 "followed": followed,
             })
-        });
+        })?;
         Ok(if failed + different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
@@ -146,7 +146,7 @@ impl Matrix {
                 let settings = iptables::Settings { detect_local, ..iptables::Settings::default() };
                 let mut applier = iptables::Applier::open(self.iptables_backend, &Family::BOTH, settings)?;
                 let synced = applier.sync(cluster, Instant::now())?;
-                synced.notices().for_each(|notice| self.output.say(notice));
+                synced.notices().try_for_each(|notice| self.output.say(notice))?;
                 synced.to_string()
             }
             Mode::Ipvs => {
@@ -350,7 +350,7 @@ fn places(answers: &[Answer]) -> BTreeSet<Place> {
 }
 
 fn place(name: &str) -> Option<Place> {
-    [Place::Here, Place::There].into_iter().find(|place| place.host() == name)
+    Place::ALL.into_iter().find(|place| place.host() == name)
 }
 
 fn words(answer: &Answer) -> String {
@@ -379,8 +379,8 @@ fn expectation_words(expected: &Expectation) -> String {
 }
 
 const HEADER: &str = "result\tfamily\tprotocol\tfront\tclient\tendpoints\tinternal\texternal\textra\tservice\texpected\tseen\n";
-/// An endpoint of two is left out by chance once in 10^12 cases.
-const MANY: usize = 40;
+/// An endpoint of three is left out by chance once in 10^17 cases.
+const MANY: usize = 100;
 const STICKY_TIMES: usize = 5;
 const REFUSALS: usize = 4;
 /// Longer than an answer takes on a busy machine.

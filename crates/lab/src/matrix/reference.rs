@@ -26,6 +26,8 @@ pub(super) enum Endpoints {
     LocalTerminating,
     /// Both are being shut down but still serve.
     AllTerminating,
+    /// Two on this node and one far away, all ready: something to choose from under either policy.
+    Several,
 }
 
 /// A traffic policy.
@@ -76,6 +78,8 @@ pub(super) enum Front {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
     Here,
+    /// Another pod of this node.
+    Beside,
     There,
 }
 
@@ -161,8 +165,15 @@ impl Variation {
 }
 
 impl Endpoints {
-    pub(super) const ALL: [Self; 6] =
-        [Self::Local, Self::Remote, Self::Both, Self::None, Self::LocalTerminating, Self::AllTerminating];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Local,
+        Self::Remote,
+        Self::Both,
+        Self::None,
+        Self::LocalTerminating,
+        Self::AllTerminating,
+        Self::Several,
+    ];
 
     /// Those of the whole cluster that take traffic: ready ones, or, without any, those that serve their
     /// last.
@@ -171,6 +182,7 @@ impl Endpoints {
             Self::Local => [Place::Here].into(),
             Self::Remote | Self::LocalTerminating => [Place::There].into(),
             Self::Both | Self::AllTerminating => [Place::Here, Place::There].into(),
+            Self::Several => Place::ALL.into(),
             Self::None => BTreeSet::new(),
         }
     }
@@ -179,6 +191,7 @@ impl Endpoints {
     fn of_node(self) -> BTreeSet<Place> {
         match self {
             Self::Local | Self::Both | Self::LocalTerminating | Self::AllTerminating => [Place::Here].into(),
+            Self::Several => [Place::Here, Place::Beside].into(),
             Self::Remote | Self::None => BTreeSet::new(),
         }
     }
@@ -223,10 +236,13 @@ impl Front {
 }
 
 impl Place {
+    pub(super) const ALL: [Self; 3] = [Self::Here, Self::Beside, Self::There];
+
     /// The host of the laboratory.
     pub(super) const fn host(self) -> &'static str {
         match self {
             Self::Here => "here",
+            Self::Beside => "beside",
             Self::There => "there",
         }
     }

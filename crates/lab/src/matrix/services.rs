@@ -21,6 +21,8 @@ const NODE_ADDRESS: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(192, 168, 0, 2), Ipv6Addr::new(0xfd00, 0x192, 0x168, 0, 0, 0, 0, 2));
 const HERE: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 244, 0, 10), Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0x10));
+const BESIDE: (Ipv4Addr, Ipv6Addr) =
+    (Ipv4Addr::new(10, 244, 0, 11), Ipv6Addr::new(0xfd00, 0x10, 0x244, 0, 0, 0, 0, 0x11));
 const THERE: (Ipv4Addr, Ipv6Addr) =
     (Ipv4Addr::new(10, 244, 1, 10), Ipv6Addr::new(0xfd00, 0x10, 0x244, 1, 0, 0, 0, 0x10));
 const PORT: NonZeroU16 = NonZeroU16::new(80).unwrap();
@@ -42,6 +44,7 @@ pub(super) fn network() -> NetworkSpec {
         gateway: GATEWAY,
         pods: vec![
             PodSpec { name: "here", address: HERE, ports: vec![TARGET_PORT.get()] },
+            PodSpec { name: "beside", address: BESIDE, ports: vec![TARGET_PORT.get()] },
             PodSpec { name: "there", address: THERE, ports: vec![TARGET_PORT.get()] },
             pod("pod", 0x20, 0, vec![]),
             pod("far", 0x20, 1, vec![]),
@@ -133,11 +136,8 @@ pub(super) fn place_of(choice: &sluicegate_service_rules::explain::Choice) -> Pl
         [IpAddr::from(ipv4), ipv6.into()].contains(&choice.endpoint.ip())
             && choice.endpoint.port() == TARGET_PORT.get()
     };
-    match (is_at(HERE), is_at(THERE)) {
-        (true, false) => Place::Here,
-        (false, true) => Place::There,
-        _ => panic!("{choice} is no endpoint of the matrix"),
-    }
+    let place = Place::ALL.into_iter().find(|place| is_at(address_of(*place).0));
+    place.unwrap_or_else(|| panic!("{choice} is no endpoint of the matrix"))
 }
 
 fn service(variation: &Variation, index: usize) -> Service {
@@ -178,10 +178,7 @@ fn slice_of(service: &ServiceName, variation: &Variation, family: Family) -> Sli
         port: TARGET_PORT,
     });
     let endpoint = |place: Place, terminating: bool| {
-        let (address, node) = match place {
-            Place::Here => (HERE, NODE),
-            Place::There => (THERE, "other-node"),
-        };
+        let (address, node) = address_of(place);
         SliceEndpoint {
             ip: match family {
                 Family::Ipv4 => address.0.into(),
@@ -198,6 +195,7 @@ fn slice_of(service: &ServiceName, variation: &Variation, family: Family) -> Sli
         Endpoints::Local => vec![endpoint(Place::Here, false)],
         Endpoints::Remote => vec![endpoint(Place::There, false)],
         Endpoints::Both => vec![endpoint(Place::Here, false), endpoint(Place::There, false)],
+        Endpoints::Several => Place::ALL.map(|place| endpoint(place, false)).into(),
         Endpoints::None => vec![],
         Endpoints::LocalTerminating => vec![endpoint(Place::Here, true), endpoint(Place::There, false)],
         Endpoints::AllTerminating => vec![endpoint(Place::Here, true), endpoint(Place::There, true)],
@@ -208,6 +206,15 @@ fn slice_of(service: &ServiceName, variation: &Variation, family: Family) -> Sli
         ports: Box::new(ports),
         endpoints: endpoints.into(),
         last_change: None,
+    }
+}
+
+/// The addresses of an endpoint, and the name of its node.
+const fn address_of(place: Place) -> ((Ipv4Addr, Ipv6Addr), &'static str) {
+    match place {
+        Place::Here => (HERE, NODE),
+        Place::Beside => (BESIDE, NODE),
+        Place::There => (THERE, "other-node"),
     }
 }
 

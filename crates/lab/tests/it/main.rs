@@ -4,8 +4,6 @@
 mod demo;
 #[cfg(feature = "matrix")]
 mod guest;
-#[path = "../../../proxier/tests/it/judge.rs"]
-mod judge;
 #[cfg(feature = "matrix")]
 mod matrix;
 mod network;

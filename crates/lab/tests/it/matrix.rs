@@ -1,5 +1,7 @@
 //! The matrix of connections on this machine's kernel.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::process::Command;
 use std::thread;
 
@@ -29,7 +31,8 @@ fn every_connection_of_the_matrix_is_as_the_documentation_has_it() {
     });
 }
 
-/// Every packet is followed, so that a hash which `explain` computes otherwise than the kernel shows.
+/// Every packet is followed, so that a hash which `explain` computes otherwise than the kernel shows. Of the kinds of
+/// service there must be some that leave a scheduler something to choose.
 #[test]
 fn every_scheduler_leads_where_it_is_explained() {
     if testns::Netns::new().is_none() {
@@ -37,13 +40,45 @@ fn every_scheduler_leads_where_it_is_explained() {
     }
     beside(&["round-robin", "source-hash", "maglev"], |scheduler| {
         for layout in ["maps", "chains"] {
-            let arguments =
-                ["matrix", "--layout", layout, "--scheduler", scheduler, "--trace", "--one-of", "41"];
-            let (ok, table, errors) = lab(&arguments);
+            let report = format!("{}/traffic-matrix-{scheduler}-{layout}.tsv", env!("CARGO_TARGET_TMPDIR"));
+            let kind = ["--layout", layout, "--scheduler", scheduler, "--report", &report];
+            let (ok, table, errors) = lab(&[&["matrix", "--trace", "--one-of", "9"], &kind[..]].concat());
             println!("{layout} {scheduler}: {table}");
             assert!(ok, "{table}{errors}");
+            let chosen = chosen(&fs::read_to_string(&report).expect("the report"));
+            for family in ["IPv4", "IPv6"] {
+                for policy in ["internal Cluster", "internal Local", "external Cluster", "external Local"] {
+                    for protocol in ["TCP", "UDP"] {
+                        let case = [family, protocol, policy].join(" ");
+                        assert!(
+                            chosen.contains(&case),
+                            "{layout} {scheduler}: no case of {case}: {chosen:?}"
+                        );
+                    }
+                }
+            }
         }
     });
+}
+
+/// Returns family, protocol and traffic policy of the cases in which more than one endpoint could be chosen, and the
+/// client's affinity did not choose it. `externalTrafficPolicy: Local` is about clients outside alone.
+fn chosen(report: &str) -> BTreeSet<String> {
+    let case = |line: &str| {
+        let cells: Vec<_> = line.split('\t').collect();
+        let [_, family, protocol, front, client, _, internal, external, extra, _, expected, ..] = cells[..]
+        else {
+            panic!("a line of the report: {line}");
+        };
+        let is_choice = [" and ", " or "].iter().any(|word| expected.contains(word)) && extra != "Affinity";
+        let policy = match front {
+            "ClusterIp" => format!("internal {internal}"),
+            _ => format!("external {external}"),
+        };
+        let is_of_policy = front == "ClusterIp" || external == "Cluster" || client == "Outside";
+        (is_choice && is_of_policy).then(|| format!("{family} {protocol} {policy}"))
+    };
+    report.lines().skip(1).filter_map(case).collect()
 }
 
 /// Of every kind of policy, endpoint and extra some.

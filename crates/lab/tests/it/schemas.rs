@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::judge::{has_judge, refused};
+use testns::schema::{has_judge, refused};
 
 /// Runs a command, and compares its object with its schema.
 fn is_as_its_schema_says(name: &str, arguments: &[&str]) {

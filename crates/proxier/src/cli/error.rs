@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use sluicegate_proxier::{config, run, serve, source};
+use sluicegate_proxier::{config, output, run, serve, source};
 use sluicegate_service_rules::{Error as RulesError, Loss, explain};
 use sluicegate_services::Error as ServicesError;
 
@@ -17,6 +17,8 @@ pub(crate) enum Error {
     Read { path: PathBuf, source: io::Error },
     #[error("standard output: {0}")]
     Write(io::Error),
+    #[error(transparent)]
+    Output(#[from] output::Error),
     #[error("starting threads: {0}")]
     Runtime(io::Error),
     #[error("waiting for signals: {0}")]

@@ -30,7 +30,8 @@ impl Completions {
             let [offered, found] = ["__subcmd__", "__"].map(|hyphen| name.replace('-', hyphen));
             script = script.replace(&format!("{offered}__"), &format!("{found}__"));
         }
-        print(&script).map(|()| ExitCode::SUCCESS)
+        print(&script)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -94,7 +95,8 @@ impl Man {
             let lines: Vec<_> = lines.collect();
             section(&mut roff, "EXAMPLES", &lines);
         }
-        print(&roff).map(|()| ExitCode::SUCCESS)
+        print(&roff)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

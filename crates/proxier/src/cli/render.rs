@@ -37,6 +37,7 @@ impl Render {
             Mode::Iptables => self.iptables.render(&self.proxy.iptables()?, &cluster)?,
             Mode::Ipvs => ipvs::render(&self.proxy.ipvs()?, &self.iptables.families(&cluster), &cluster)?,
         };
-        print(&script).map(|()| ExitCode::SUCCESS)
+        print(&script)?;
+        Ok(ExitCode::SUCCESS)
     }
 }

@@ -374,11 +374,8 @@ impl Run {
 }
 
 fn print(line: &str) -> Result<ExitCode, Error> {
-    output::print(&format!(
-        "{line}
-"
-    ))
-    .map(|()| ExitCode::SUCCESS)
+    output::print(&format!("{line}\n"))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What was found of this node, for which node, and when.

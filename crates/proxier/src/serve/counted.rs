@@ -1,6 +1,6 @@
 //! Connections by service, as the kernel counts them: read when somebody asks, never by a sync.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
@@ -112,15 +112,23 @@ impl Counted {
     }
 
     /// Returns the connections to each frontend, in the order of the services' names, `most` at most, and the
-    /// number of those that are left out.
+    /// number of those that are left out. Every namespace has the same right to series: one with many services
+    /// does not take those of others.
     pub(super) fn series(&self, cluster: &Cluster, most: usize) -> (Vec<Series>, usize) {
+        let mut wanted = BTreeMap::<_, usize>::new();
+        for port in ports(cluster, &self.families) {
+            *wanted.entry(port.name.service.namespace().to_owned()).or_default() += port.frontends().len();
+        }
+        let mut rights = shared_out(wanted, most);
         let (mut series, mut left_out) = (Vec::new(), 0);
         for port in ports(cluster, &self.families) {
             for frontend in port.frontends() {
-                if series.len() == most {
+                let right = rights.get_mut(port.name.service.namespace()).filter(|right| **right > 0);
+                let Some(right) = right else {
                     left_out += 1;
                     continue;
-                }
+                };
+                *right -= 1;
                 let connections = self.frontends.get(&frontend).map_or(0, |tally| tally.total);
                 let name = &port.name;
                 series.push(Series {
@@ -134,6 +142,22 @@ impl Counted {
         }
         (series, left_out)
     }
+}
+
+/// Shares out a number of things: each gets what it wants, or as much as the others that want more; what then is left
+/// over the first.
+fn shared_out(wanted: BTreeMap<String, usize>, most: usize) -> BTreeMap<String, usize> {
+    let mut by_size: Vec<_> = wanted.iter().map(|(name, count)| (*count, name)).collect();
+    by_size.sort_unstable();
+    let (mut left, mut waiting) = (most, by_size.len());
+    let mut shares = BTreeMap::new();
+    for (count, name) in by_size {
+        // Rounded up: those that come after it share what is left.
+        let share = count.min(left.div_ceil(waiting));
+        (left, waiting) = (left - share, waiting - 1);
+        shares.insert(name.clone(), share);
+    }
+    shares
 }
 
 /// Returns the ports of all services, in the order of names.
@@ -196,5 +220,24 @@ mod tests {
         let (series, left_out) = counted.series(&cluster, 2);
         let shown: Vec<_> = series.iter().map(|s| (&*s.service, &*s.port, s.connections)).collect();
         assert_eq!((shown, left_out), (vec![("a", "80", 2), ("b", "80", 0)], 1));
+    }
+
+    #[test]
+    fn a_namespace_with_many_services_leaves_the_others_their_series() {
+        let wanted = |list: &[(&str, usize)]| list.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let many = [("a", 1_000), ("b", 2), ("c", 700), ("d", 3)];
+        assert_eq!(shared_out(wanted(&many), 2_000), wanted(&many));
+        assert_eq!(shared_out(wanted(&many), 105), wanted(&[("a", 50), ("b", 2), ("c", 50), ("d", 3)]));
+        assert_eq!(shared_out(wanted(&many), 2).values().sum::<usize>(), 2);
+        assert_eq!(shared_out(wanted(&[]), 2), wanted(&[]));
+
+        let counted = Counted::new(Counting::Frontends, &Family::BOTH).unwrap();
+        let mut cluster = cluster(&["c", "a", "b"]);
+        let port = Port::tcp("", 80).unwrap();
+        let service = Service::new([[172, 30, 1, 1].into()], [port]).unwrap();
+        cluster.set_service(&ServiceName::new("other", "web").unwrap(), service);
+        let (series, left_out) = counted.series(&cluster, 2);
+        let shown: Vec<_> = series.iter().map(|s| (&*s.namespace, &*s.service)).collect();
+        assert_eq!((shown, left_out), (vec![("demo", "a"), ("other", "web")], 2));
     }
 }

@@ -13,7 +13,6 @@ mod flags;
 mod gates;
 #[cfg(feature = "cli")]
 mod guest;
-mod judge;
 mod kernel;
 #[cfg(feature = "kube")]
 mod kube;

@@ -6,14 +6,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::judge::has_judge;
+use testns::schema::{self, has_judge};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/v1")
 }
 
 fn refused(printed: &[(&str, &Value)]) -> String {
-    crate::judge::refused(&folder(), printed)
+    schema::refused(&folder(), printed)
 }
 
 /// Asserts that all that a command printed is as its schema says, where the judge is here. Starting it costs more than

@@ -1,11 +1,12 @@
-//! Judges values by JSON schemas. The tests of `sluicegate-lab` have this file as well.
+//! Judges JSON by its schemas.
 //!
 //! The judge is the Python package `jsonschema`: validators in Rust compile forty crates for this one test.
 
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use crate::{feed, skip};
 
 /// Reads pairs of a schema's name and an instance, and validates each. For whoever reads the output a schema
 /// permits further fields; here each must have its line in the schema.
@@ -33,22 +34,33 @@ for name, instance in json.load(sys.stdin):
 sys.exit(1 if wrong else 0)
 "#;
 
-/// Whether the judge is here; otherwise skips.
-pub(crate) fn has_judge() -> bool {
+/// Returns whether the judge is here; otherwise skips.
+#[must_use]
+pub fn has_judge() -> bool {
     let mut python = Command::new("python3");
     python.args(["-c", "import jsonschema"]).stderr(Stdio::null());
     let has = python.status().is_ok_and(|status| status.success());
     if !has {
-        testns::skip("not installed: python3 with jsonschema (Debian: python3-jsonschema)");
+        skip("not installed: python3 with jsonschema (Debian: python3-jsonschema)");
     }
     has
 }
 
-/// Returns what of these the schemas of a folder refuse.
-pub(crate) fn refused(folder: &Path, printed: &[(&str, &Value)]) -> String {
+/// Returns what the schemas of a folder refuse of JSON that was printed, each beside the name of its schema.
+///
+/// # Panics
+///
+/// If the judge itself fails: if a schema is missing, or what was printed is not JSON.
+#[must_use]
+pub fn refused<J: Display>(folder: &Path, printed: &[(&str, J)]) -> String {
     let folder = folder.to_string_lossy();
-    let input = serde_json::to_string(printed).expect("values print");
-    let output = testns::feed(&["python3", "-c", VALIDATE, folder.as_ref()], &input);
+    let mut input = String::from("[");
+    for (number, (name, json)) in printed.iter().enumerate() {
+        let comma = if number == 0 { "" } else { "," };
+        let _ = write!(input, "{comma}[{name:?},{json}]");
+    }
+    input.push(']');
+    let output = feed(&["python3", "-c", VALIDATE, folder.as_ref()], &input);
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() || !said.is_empty(), "python3: {}", output.status);
