@@ -53,6 +53,62 @@ fn check_tells_the_scheduler_and_a_name_that_is_not_known() {
     assert!(!ok && problems.contains(expected), "{problems}");
 }
 
+/// Values of the annotation that no table can have, and what is expected in their place.
+pub(crate) const WRONG: [(&str, &str); 11] = [
+    ("lc", "expected random, round-robin, source-hash, maglev or maglev:SLOTS, found \"lc\""),
+    ("", "expected random, round-robin, source-hash, maglev or maglev:SLOTS, found \"\""),
+    ("Maglev", "expected random, round-robin, source-hash, maglev or maglev:SLOTS, found \"Maglev\""),
+    (
+        "source-hash:7",
+        "expected random, round-robin, source-hash, maglev or maglev:SLOTS, found \"source-hash:7\"",
+    ),
+    ("maglev:", "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"\""),
+    (
+        "maglev:0",
+        "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"0\"",
+    ),
+    (
+        "maglev:7",
+        "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"7\"",
+    ),
+    (
+        "maglev:-11",
+        "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"-11\"",
+    ),
+    (
+        "maglev:1000",
+        "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \"1000\"",
+    ),
+    ("maglev:4099", "expected at most 4093 slots of a Service, found 4099"),
+    (
+        "maglev:18446744073709551629",
+        "expected a prime number of slots from 11 to 4093 after `maglev:` of a Service, found \
+         \"18446744073709551629\"",
+    ),
+];
+
+#[test]
+fn every_value_that_cannot_be_is_told_by_check_and_the_service_works_at_random() {
+    let (ok, at_random, errors) = run(&["render"], "random");
+    assert!(ok && at_random.contains("numgen random mod 2"), "{errors}");
+    for (value, expected) in WRONG {
+        let (ok, _, problems) = run(&["check"], value);
+        let told =
+            format!("metadata.annotations[sluicegate.github.io/scheduler]: {expected}; random is used");
+        assert!(!ok && problems.contains(&told), "{value:?}: {problems}");
+        let (ok, rendered, errors) = run(&["render", "--nftables-scheduler", "maglev"], value);
+        assert!(ok && rendered == at_random, "{value:?}: {errors}{rendered}");
+        // The flag has no service to go on with: it is refused, and nothing is programmed.
+        let flag = ["render", "--nftables-scheduler", value];
+        let (ok, rendered, errors) = run(&flag, "random");
+        let is_slots = value == "maglev:4099";
+        assert!(
+            ok == is_slots && (ok || rendered.is_empty() && errors.contains("expected")),
+            "{value:?}: {errors}"
+        );
+    }
+}
+
 #[test]
 fn modes_without_schedulers_tell_the_annotation_and_refuse_the_flag() {
     for (mode, why) in [

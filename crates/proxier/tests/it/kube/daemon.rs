@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::kube::server::{ApiServer, Fault, PORT, Verb};
 use crate::kube::watching::{NODE, node, service_cidr};
+use crate::schedulers::WRONG;
 
 /// `sluicegate-proxier run`, killed when it is dropped.
 pub(crate) struct Daemon {
@@ -112,6 +113,50 @@ fn the_kernel_follows_the_api_server() {
             .until("another endpoint", || table().contains("10.244.0.9") && !table().contains("10.244.0.2"));
         server.delete("services", "demo", "db");
         daemon.until("a deletion", || !table().contains("10.96.0.2"));
+    });
+}
+
+/// What `check` tells of a file is an Event of the Service and a warning of `status` here.
+#[test]
+fn a_scheduler_that_cannot_be_is_an_event_of_its_service_which_works_at_random() {
+    namespace(|| {
+        let server = filled();
+        for (number, (value, _)) in (1..).zip(WRONG) {
+            let name = format!("wrong-{number}");
+            let mut object = service(&name, &format!("10.96.1.{number}"));
+            object["metadata"]["annotations"] = json!({"sluicegate.github.io/scheduler": value});
+            server.put("services", object);
+            server.put("endpointslices", slice(&name, &["10.244.1.1", "10.244.1.2"]));
+        }
+        server.up();
+        let daemon = Daemon::asking("schedulers");
+        let events = || -> Vec<Value> {
+            let all = server.events().into_iter();
+            all.filter(|event| event["reason"] == "ObjectProblem").collect()
+        };
+        daemon.until("an Event of each", || events().len() >= WRONG.len());
+        for (number, (value, expected)) in (1..).zip(WRONG) {
+            let name = format!("wrong-{number}");
+            let events = events();
+            let of_it: Vec<_> = events.iter().filter(|event| event["regarding"]["name"] == name).collect();
+            let [event] = of_it[..] else { panic!("one Event of {value:?}: {events:#?}") };
+            let note = event["note"].as_str().expect("a note");
+            assert!(note.contains(&format!("{expected}; random is used")), "{value:?}: {note}");
+            assert_eq!(event["type"], "Warning", "{event:#}");
+            let frontend = format!("10.96.1.{number} . tcp . 80 : ");
+            daemon.until("the service", || table().contains(&frontend));
+        }
+        let table = table();
+        assert!(table.contains("numgen random mod 2") && !table.contains("jhash"), "{table}");
+        let mut status = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+        let output = status.args(["status", "-o", "json"]).output().expect("the command starts");
+        let page: Value = serde_json::from_slice(&output.stdout).expect("an object");
+        let warnings = page["warnings"].as_array().expect("warnings");
+        for (value, expected) in WRONG {
+            let is_told =
+                |warning: &Value| warning["text"].as_str().is_some_and(|text| text.contains(expected));
+            assert!(warnings.iter().any(is_told), "{value:?}: {page:#}");
+        }
     });
 }
 
