@@ -320,7 +320,8 @@ mod tests {
         }
     }
 
-    /// The figures of the guide, over many sets of ten endpoints; `--nocapture` prints them.
+    /// The figures of the guide, over many sets of ten endpoints, are those that are computed here; `--nocapture`
+    /// prints them.
     #[test]
     fn maglev_moves_a_fraction_of_what_a_modulus_moves() {
         for count in [2, 3, 5, 10, 50] {
@@ -348,7 +349,9 @@ mod tests {
             );
             assert!(sum < by_modulus || count == 2, "{sum} {by_modulus}");
         }
-        for slots in [251, 1021, 4093].map(|number| Slots::new(number).unwrap()) {
+        let mut rows = Vec::new();
+        for (name, slots) in [("`maglev` (251)", 251), ("`maglev:1021`", 1021), ("`maglev:4093`", 4093)] {
+            let slots = Slots::new(slots).unwrap();
             let (mut by_table, mut by_modulus, mut most) = (0.0, 0.0, 0.0_f64);
             let sets: u16 = 200;
             for set in 0..sets {
@@ -368,13 +371,23 @@ mod tests {
             let (by_table, by_modulus) = (by_table / f64::from(sets), by_modulus / f64::from(sets));
             println!("{}: moved {by_table:.3}, at most {most:.3}; modulus {by_modulus:.3}", slots.get());
             assert!(by_table < 0.16 && most < 0.2 && by_modulus > 0.3, "{by_table} {by_modulus}");
+            let mut row = format!("| {name} | {:.1} % | {:.1} % |", 100.0 * by_table, 100.0 * most);
+            let of_source_hash = format!("| `source-hash` | {:.1} % | | | | | |", 100.0 * by_modulus);
             for count in [2, 5, 10, 50, 100] {
                 let shares = shares(&endpoints(0..count), slots);
                 let most = *shares.values().max().unwrap() as f64;
                 let mean = f64::from(slots.get()) / f64::from(count);
                 println!("{}: {count} endpoints, largest over mean {:.3}", slots.get(), most / mean);
                 assert!(most / mean < 1.2);
+                if count > 2 {
+                    row += &format!(" {:.3} |", most / mean);
+                }
             }
+            rows.extend([row, of_source_hash]);
         }
+        let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../guide/schedulers.md");
+        let guide = std::fs::read_to_string(guide).expect("the guide");
+        let missing: Vec<_> = rows.iter().filter(|row| !guide.lines().any(|line| line == **row)).collect();
+        assert!(missing.is_empty(), "guide/schedulers.md has other figures than {missing:#?}");
     }
 }

@@ -28,7 +28,7 @@ fn assert_as_fresh(world: &World, settings: &Settings) {
 
 /// Returns the manifests of a service; each letter of `kind` stands for a field that it has, `1`, `2` and `3`
 /// for a scheduler.
-fn service(index: usize, kind: &str, endpoints: &[(u8, &str)]) -> String {
+pub(crate) fn service(index: usize, kind: &str, endpoints: &[(u8, &str)]) -> String {
     let has = |letter: char| kind.contains(letter);
     let v6 = has('6');
     let (ip, range, lb, family) = match v6 {
