@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use benches::record::{self, Unit};
-use benches::timing::{is_measuring, process_time};
+use benches::timing::{is_measuring, nanoseconds, process_time};
 use sluicegate_lab::{Network, NetworkSpec, PodSpec, Wire};
 use sluicegate_nftables::Transaction;
 use sluicegate_proxier::sysctl;
@@ -421,10 +421,6 @@ impl World {
             });
         }
     }
-}
-
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e9
 }
 
 fn measure(effort: &Effort, services: u32, affinity: bool) {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use benches::kernel::socket;
 use benches::record::{Unit, keep};
-use benches::timing::{cpu_time, is_measuring};
+use benches::timing::{cpu_time, is_measuring, nanoseconds};
 use sluicegate_lab::{change_one, uniform_cluster};
 use sluicegate_nftables::{TableId, read};
 use sluicegate_service_rules::explain::{self, Question, Verdict, explain};
@@ -245,10 +245,6 @@ fn choices(
     let explanation = explain(cluster, &settings, &question).expect("an answer");
     let Verdict::Forwarded { choices, .. } = &explanation.verdict else { panic!("{explanation}") };
     choices.iter().map(|choice| (choice.endpoint, choice.probability.expect("a probability"))).collect()
-}
-
-fn nanoseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e9
 }
 
 const CHANGES: u32 = 20;

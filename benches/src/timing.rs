@@ -100,6 +100,12 @@ pub fn process_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("processor time is not negative")
 }
 
+/// Returns a time as [`record::keep`](crate::record::keep) takes it.
+#[must_use]
+pub fn nanoseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
+}
+
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("processor time is not negative")
 }

@@ -242,7 +242,7 @@ fn wanted(area: &str) -> bool {
     words.peek().is_none() || words.any(|word| area.contains(&word))
 }
 
-/// Returns one address of many, in no order.
+/// Returns one address of 10.0.0.0/8: those of higher numbers come after those of lower ones.
 fn address(n: u32) -> std::net::Ipv4Addr {
     (0x0a00_0000 | (n & 0x00ff_ffff)).into()
 }
