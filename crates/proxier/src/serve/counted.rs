@@ -119,7 +119,7 @@ impl Counted {
         for port in ports(cluster, &self.families) {
             *wanted.entry(port.name.service.namespace().to_owned()).or_default() += port.frontends().len();
         }
-        let mut rights = shared_out(wanted, most);
+        let mut rights = shared_out(&wanted, most);
         let (mut series, mut left_out) = (Vec::new(), 0);
         for port in ports(cluster, &self.families) {
             for frontend in port.frontends() {
@@ -146,7 +146,7 @@ impl Counted {
 
 /// Shares out a number of things: each gets what it wants, or as much as the others that want more; what then is left
 /// over the first.
-fn shared_out(wanted: BTreeMap<String, usize>, most: usize) -> BTreeMap<String, usize> {
+fn shared_out(wanted: &BTreeMap<String, usize>, most: usize) -> BTreeMap<String, usize> {
     let mut by_size: Vec<_> = wanted.iter().map(|(name, count)| (*count, name)).collect();
     by_size.sort_unstable();
     let (mut left, mut waiting) = (most, by_size.len());
@@ -226,10 +226,10 @@ mod tests {
     fn a_namespace_with_many_services_leaves_the_others_their_series() {
         let wanted = |list: &[(&str, usize)]| list.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
         let many = [("a", 1_000), ("b", 2), ("c", 700), ("d", 3)];
-        assert_eq!(shared_out(wanted(&many), 2_000), wanted(&many));
-        assert_eq!(shared_out(wanted(&many), 105), wanted(&[("a", 50), ("b", 2), ("c", 50), ("d", 3)]));
-        assert_eq!(shared_out(wanted(&many), 2).values().sum::<usize>(), 2);
-        assert_eq!(shared_out(wanted(&[]), 2), wanted(&[]));
+        assert_eq!(shared_out(&wanted(&many), 2_000), wanted(&many));
+        assert_eq!(shared_out(&wanted(&many), 105), wanted(&[("a", 50), ("b", 2), ("c", 50), ("d", 3)]));
+        assert_eq!(shared_out(&wanted(&many), 2).values().sum::<usize>(), 2);
+        assert_eq!(shared_out(&wanted(&[]), 2), wanted(&[]));
 
         let counted = Counted::new(Counting::Frontends, &Family::BOTH).unwrap();
         let mut cluster = cluster(&["c", "a", "b"]);
