@@ -18,11 +18,14 @@ use std::time::{Duration, Instant};
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables as nft;
 use sluicegate_nftables::expr::{CtKey, Data, MetaKey};
-use sluicegate_nftables::lang::{CtState, Expression, Mangle, Match, Payload, Statement, Verdict};
+use sluicegate_nftables::lang::{
+    CtState, Expression, Mangle, Match, MatchOp, Payload, Statement, TcpFlags, Verdict,
+};
 use sluicegate_nftables::monitor::{Event, Monitor, TRACE_GROUP, Trace, TraceStep};
 use sluicegate_nftables::{
     Chain, ChainType, Hook, Policy, Priority, Table, TableFlags, TableId, Transaction, read,
 };
+use sluicegate_services::Protocol;
 
 use super::schema::{fixed_name, nft_protocol};
 use crate::Error;
@@ -259,19 +262,34 @@ impl Tracer {
             Match::new(MetaKey::L4PROTO, nft_protocol(question.protocol)).into(),
             Match::new(Payload::TH_DPORT, nft::Port(question.to.port())).into(),
         ];
-        let tracer = Self::marking(family, matches)?;
+        let tracer = Self::marking(family, [matches.to_vec()])?;
         Ok(Self { question: Some(question.clone()), ..tracer })
     }
 
-    /// Follows every packet of both families that opens a connection.
+    /// Follows every packet of both families that opens a connection: of TCP, those with SYN and without ACK.
     ///
     /// # Errors
     /// As [`Tracer::of`].
     pub fn of_all() -> Result<Self, Error> {
-        Self::marking(nft::Family::INET, [])
+        let tcp = || nft_protocol(Protocol::Tcp);
+        let opening = Expression::from(Payload::TCP_FLAGS).and(TcpFlags::SYN | TcpFlags::ACK);
+        // Each packet of a connection is several messages until connection tracking says that it is none of the
+        // first ones, and thousands of them in a moment are more than a socket keeps.
+        let openers = [
+            vec![Match::not(MetaKey::L4PROTO, tcp()).into()],
+            vec![
+                Match::new(MetaKey::L4PROTO, tcp()).into(),
+                Match::with(opening, MatchOp::Eq, TcpFlags::SYN).into(),
+            ],
+        ];
+        Self::marking(nft::Family::INET, openers)
     }
 
-    fn marking(family: nft::Family, matches: impl IntoIterator<Item = Statement>) -> Result<Self, Error> {
+    /// Marks the packets that one of these lists of matches lets through.
+    fn marking(
+        family: nft::Family,
+        openers: impl IntoIterator<Item = Vec<Statement>>,
+    ) -> Result<Self, Error> {
         let opened = |options: &Options| Socket::open(NetlinkFamily::NETFILTER, options);
         let failed = |source| Error::netlink("opening a socket for traces", source);
         let mut owner = opened(&Options::default()).map_err(failed)?;
@@ -283,14 +301,15 @@ impl Tracer {
         // Of every program its own.
         let table = TableId::new(family, fixed_name(&format!("{MARKING}{}", std::process::id())));
         let marked = |mark: u32| Statement::from(Mangle::new(MetaKey::NFTRACE, mark));
-        let mark: Vec<_> = matches.into_iter().chain([marked(1)]).collect();
+        let mark: Vec<_> =
+            openers.into_iter().map(|opener| opener.into_iter().chain([marked(1)]).collect()).collect();
         let known = Match::new(CtKey::STATE, CtState::ESTABLISHED | CtState::RELATED);
         let mut transaction = Transaction::new();
         transaction.add(Table::new(table.clone()).flags(TableFlags::OWNER));
-        let mut add = |name: &str, hook, priority, statements: Vec<Statement>| {
+        let mut add = |name: &str, hook, priority, rules: Vec<Vec<Statement>>| {
             let id = table.chain(fixed_name(name));
             transaction.add(Chain::base(id.clone(), ChainType::Filter, hook, priority));
-            if !statements.is_empty() {
+            for statements in rules {
                 transaction.add(statements.into_iter().fold(id.rule(), nft::Rule::then));
             }
         };
@@ -300,7 +319,7 @@ impl Tracer {
         ] {
             add(start, hook, FIRST, mark.clone());
             add(tracked, hook, AFTER_CONNTRACK, Vec::new());
-            add(old, hook, AFTER_TRACKED, vec![known.clone().into(), marked(0)]);
+            add(old, hook, AFTER_TRACKED, vec![vec![known.clone().into(), marked(0)]]);
             add(end, hook, LAST, Vec::new());
         }
         for (start, end, hook) in [
