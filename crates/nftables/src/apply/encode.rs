@@ -10,8 +10,8 @@ use crate::apply::auto_merge::{Origin, Sent};
 use crate::apply::opening::openings;
 use crate::apply::resolve::Resolved;
 use crate::check::LowerError;
-use crate::check::elements::{backwards_range, type_mismatch};
-use crate::compile::lower::{self, AnonymousSet, Before, Lowered, lower};
+use crate::check::elements::{backwards_range, type_mismatch, undeclared_statement};
+use crate::compile::lower::{self, AnonymousSet, Before, Lowered, Refused, lower};
 use crate::error::Error;
 use crate::family::Family;
 use crate::object::chain::wire::{NFTA_CHAIN_HANDLE, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, encode_bound};
@@ -163,7 +163,8 @@ impl<'t> Encoder<'t> {
     /// Checks that the elements have the types of their set, if the transaction creates it. The kernel only
     /// compares lengths, and `80 . 10.0.0.1` is as long as `10.0.0.1 . 80`.
     fn fits(&self, index: usize, elements: &Elements, examined: &[Element]) -> Result<(), Error> {
-        let mismatch = |set: &Set| type_mismatch(set, examined);
+        let mismatch =
+            |set: &Set| type_mismatch(set, examined).or_else(|| undeclared_statement(set, &elements.list));
         let Some(cause) = known(&self.sets, &elements.set).and_then(mismatch) else { return Ok(()) };
         // The elements may be meant for an older set of the same name, which a later operation deletes.
         let before = self.transaction.known_before(index);
@@ -175,7 +176,12 @@ impl<'t> Encoder<'t> {
 
     fn rule(&mut self, index: usize, rule: &Rule, flags: Flags) -> Result<(), Error> {
         let table = &rule.chain.table;
-        let lowered = self.lower(index, rule).map_err(|cause| refused(index, rule, cause))?;
+        let lowered = self.lower(index, rule).map_err(|Refused { statement, cause }| Error::Statement {
+            operation: index,
+            statement: Some(statement),
+            object: rule.to_string(),
+            cause: Box::new(cause),
+        })?;
         for before in &lowered.before {
             match before {
                 Before::Set(set) => self.anonymous(index, set),
@@ -204,12 +210,13 @@ impl<'t> Encoder<'t> {
     }
 
     /// Lowers the rule to expressions, using the sets that the transaction creates.
-    fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, LowerError> {
+    fn lower(&mut self, index: usize, rule: &Rule) -> Result<Lowered, Refused> {
         let (table, statements) = (&rule.chain.table, rule.statements.read());
         let numbers = self.numbers;
         let intervals = self.resolved.intervals();
         let mut lowered = lower(table, &statements, &self.sets, intervals, &mut self.numbers);
-        if let Err(LowerError::KeyType { .. } | LowerError::ValueType { .. }) = lowered {
+        if let Err(Refused { cause: LowerError::KeyType { .. } | LowerError::ValueType { .. }, .. }) = lowered
+        {
             // The rule may refer to an older set of the same name, which a later operation deletes.
             self.numbers = numbers;
             let sets = self.transaction.known_before(index);
@@ -527,7 +534,7 @@ impl<'t> Encoder<'t> {
 }
 
 fn refused(operation: usize, what: &impl ToString, cause: LowerError) -> Error {
-    Error::Statement { operation, object: what.to_string(), cause: Box::new(cause) }
+    Error::Statement { operation, statement: None, object: what.to_string(), cause: Box::new(cause) }
 }
 
 fn of_elements(operation: usize, elements: &Elements, cause: LowerError) -> Error {

@@ -19,8 +19,6 @@ pub(crate) struct Context {
     /// Whether a match has left packets of IPv4, and of IPv6, where it has left those of several protocols.
     several: Option<[bool; 2]>,
     transport: Option<Transport>,
-    /// Whether a match has left packets of TCP, and of other transport protocols.
-    has_left_tcp: bool,
     /// Whether the `EtherType` of the frame is that of a network protocol.
     is_untagged: bool,
     /// Whether the frame has a VLAN tag.
@@ -30,17 +28,13 @@ pub(crate) struct Context {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     One(u8),
-    /// One of several, which nft does not tell apart: it refuses the fields of any. `is_tcp` tells whether TCP
-    /// is one of them.
+    /// One of several, which nft does not tell apart: it refuses the fields of any.
     Several {
         one: u8,
         other: u8,
-        is_tcp: bool,
     },
     /// Another protocol than those whose fields the language has, or several, one of which is such.
-    Unknown {
-        is_tcp: bool,
-    },
+    Unknown,
 }
 
 /// Why something is not possible where it stands.
@@ -109,11 +103,6 @@ impl Context {
         }
     }
 
-    /// Whether a match has left packets of TCP among those of several protocols.
-    pub(crate) fn has_left_tcp(self) -> bool {
-        self.has_left_tcp
-    }
-
     /// Notes a field of a header, which implies its protocol.
     pub(crate) fn meets(&mut self, field: Payload) -> Result<(), Clash> {
         let Some(family) = self.family else { return Ok(()) };
@@ -146,7 +135,7 @@ impl Context {
         let name = |number| Payload::protocol_of(number).unwrap_or("another protocol");
         match self.transport {
             Some(Transport::One(other)) if other != number => Err(conflict(name(other), protocol)),
-            Some(Transport::Several { one, other, .. }) => {
+            Some(Transport::Several { one, other }) => {
                 let other = if one == number { other } else { one };
                 Err(Clash::Protocols {
                     first: name(other).to_owned(),
@@ -154,7 +143,7 @@ impl Context {
                     help: Some("match the fields of one protocol in each rule"),
                 })
             }
-            Some(Transport::Unknown { .. }) => Err(conflict("another protocol", protocol)),
+            Some(Transport::Unknown) => Err(conflict("another protocol", protocol)),
             _ => {
                 self.transport = Some(Transport::One(number));
                 Ok(())
@@ -181,6 +170,17 @@ impl Context {
                 Err(conflict("other protocols", &wanted.to_string()))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses what is done to packets of one network protocol where a match has left those of several: to nft
+    /// 1.0.6 these are all of the one that was written last, and what it lists it refuses.
+    pub(crate) fn check_only(self, wanted: Family) -> Result<(), Clash> {
+        self.check_network(wanted)?;
+        match self.network.is_none() && self.several.is_some() {
+            true => Err(Clash::said(format!("the rule matches other packets than those of {wanted}"))
+                .help("match one family in each rule")),
+            false => Ok(()),
         }
     }
 
@@ -232,8 +232,6 @@ impl Context {
         match left {
             Expression::Meta(MetaKey::L4PROTO)
             | Expression::Payload(Payload::IP_PROTOCOL | Payload::IP6_NEXTHDR) => {
-                let is_one = is_whole && numbers.iter().all(|number| *number == u64::from(TCP));
-                self.has_left_tcp |= !is_one && numbers.contains(&u64::from(TCP));
                 self.note_transport(&numbers, *left == Expression::Meta(MetaKey::L4PROTO));
             }
             Expression::Meta(MetaKey::NFPROTO) | Expression::Ct(Ct { key: CtKey::L3PROTO, .. }) => {
@@ -278,13 +276,12 @@ impl Context {
     /// that it is one of those without fields.
     fn note_transport(&mut self, numbers: &[u64], tells_others: bool) {
         let known = |number: &u64| u8::try_from(*number).ok().filter(|n| Payload::protocol_of(*n).is_some());
-        let is_tcp = numbers.contains(&u64::from(TCP));
         let mut all = numbers.iter().filter_map(known);
         let has_other = tells_others && numbers.iter().any(|number| known(number).is_none());
-        let unknown = Some(Transport::Unknown { is_tcp });
+        let unknown = Some(Transport::Unknown);
         let noted = match (all.next(), all.find(|of| Some(*of) != numbers.iter().find_map(known))) {
             (Some(_), _) if has_other => unknown,
-            (Some(one), Some(other)) => Some(Transport::Several { one, other, is_tcp }),
+            (Some(one), Some(other)) => Some(Transport::Several { one, other }),
             // Others without fields among them are not told.
             (Some(_), None) if numbers.iter().any(|number| known(number).is_none()) => unknown,
             (Some(one), None) => Some(Transport::One(one)),
@@ -293,9 +290,9 @@ impl Context {
         // Of those that were matched before nft forgets none.
         self.transport = match (self.transport, noted) {
             (Some(Transport::One(before)), Some(Transport::One(now))) if before != now => {
-                Some(Transport::Several { one: before, other: now, is_tcp: false })
+                Some(Transport::Several { one: before, other: now })
             }
-            (Some(before @ (Transport::Several { .. } | Transport::Unknown { .. })), _) => Some(before),
+            (Some(before @ (Transport::Several { .. } | Transport::Unknown)), _) => Some(before),
             (before, noted) => noted.or(before),
         };
     }
@@ -318,8 +315,11 @@ impl Context {
                         let name = Payload::protocol_of(number).unwrap_or("this protocol");
                         Err(Clash::said(format!("`tcp reset` is not for packets of {name}")))
                     }
-                    Some(Transport::Several { is_tcp: false, .. } | Transport::Unknown { is_tcp: false }) => {
-                        Err(Clash::said("`tcp reset` is only for packets of tcp"))
+                    // To nft 1.0.6 all packets are of the protocol that was written last. What it takes it lists
+                    // in another order, which it refuses.
+                    Some(Transport::Several { .. } | Transport::Unknown) => {
+                        Err(Clash::said("`tcp reset` is only for packets of tcp")
+                            .help("match tcp alone before it"))
                     }
                     _ => Ok(reject),
                 };

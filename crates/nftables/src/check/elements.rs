@@ -1,11 +1,12 @@
 //! Finds elements that the kernel would misinterpret: keys whose parts have other lengths than those of the
-//! set, although the total is the same, and ranges that end before they start.
+//! set, although the total is the same, and ranges that end before they start. And those that nft would not load
+//! again: with statements that their set does not have.
 
 use std::net::IpAddr;
 
 use crate::check::LowerError;
 use crate::key::{Key, Part, is_byte_swapped, types_of};
-use crate::object::{Element, ElementData, Set, SetData};
+use crate::object::{Element, ElementData, Set, SetData, SetFlags};
 
 /// Returns the error for the first element whose key or value has parts of other lengths than those of the
 /// set.
@@ -48,6 +49,31 @@ pub(crate) fn type_mismatch(set: &Set, elements: &[Element]) -> Option<LowerErro
             wanted: format!("{}, as `{value}` is", text(value.types())),
         })
     })
+}
+
+/// Returns the error for the first element with statements in a set that declares none, which the kernel would
+/// take, and nft lists as what it refuses. Rules give statements to the elements of dynamic sets.
+pub(crate) fn undeclared_statement(set: &Set, elements: &[Element]) -> Option<LowerError> {
+    if takes_statements(set) {
+        return None;
+    }
+    let statement = elements.iter().find_map(|element| element.statements().first())?;
+    let (message, help) = no_statements(set);
+    Some(LowerError::Misplaced { message: format!("{message}, found `{statement}`"), help: Some(help) })
+}
+
+/// Returns whether elements of the set may have statements.
+pub(crate) fn takes_statements(set: &Set) -> bool {
+    !set.statements.is_empty() || set.flags.contains(SetFlags::DYNAMIC)
+}
+
+/// Returns why elements of the set have no statements, and what to say instead.
+pub(crate) fn no_statements(set: &Set) -> (String, String) {
+    let name = &set.id.name;
+    (
+        format!("expected an element without a statement, since the set `{name}` declares none"),
+        "give the set the statement too, as `counter;`".to_owned(),
+    )
 }
 
 /// Returns the first range that ends before it starts. In an interval set its end would belong to no
@@ -149,6 +175,20 @@ mod tests {
         assert!(said(Element::range((IP, Port(9)), (Ipv4Addr::BROADCAST, Port(1)))).is_some());
         let value = Element::new(IP).value_range(Port(2), Port(1));
         assert_eq!(said(value).unwrap(), "the range 2-1 ends before it starts");
+    }
+
+    /// nft 1.0.6: `missing statement in set declaration`.
+    #[test]
+    fn elements_have_statements_where_their_set_declares_some() {
+        use crate::tree::Counter;
+        let table = TableId::new(Family::IP, "t".parse().unwrap());
+        let set = || Set::new(table.set("s".parse().unwrap()), DataType::IPV4_ADDR);
+        let counted = [Element::new(IP).statement(Counter::default())];
+        let said = |set: Set| undeclared_statement(&set, &counted).map(|error| error.to_string());
+        assert!(said(set()).unwrap().contains("the set `s` declares none, found `counter"));
+        assert_eq!(undeclared_statement(&set(), &[IP.into()]), None);
+        assert_eq!(said(set().statement(Counter::default())), None);
+        assert_eq!(said(set().flags(SetFlags::DYNAMIC)), None);
     }
 
     #[test]

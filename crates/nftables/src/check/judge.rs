@@ -4,17 +4,19 @@
 //! What nft 1.0.6 refuses is refused, where the kernel would take it: its listing could not be loaded again, or
 //! the rule would match other packets than it says.
 
+use crate::check::constants::{self, Room};
 use crate::check::context::{Clash, Context};
 use crate::check::type_check::KeyUse;
 use crate::check::{Definitions, LowerError};
 use crate::datatype::{DataType, Order};
 use crate::expr::{CtKey, MetaKey, RtKey, Verdict};
 use crate::family::Family;
+use crate::key::Part;
 #[cfg(feature = "text")]
 use crate::name::Name;
 use crate::tree::{
-    BinaryOp, Ct, Expression, Log, Mapping, Match, Nat, NatTarget, ObjectName, Payload, PortNat, Statement,
-    Tproxy, Value,
+    Binary, BinaryOp, Ct, Expression, Log, Mapping, Match, Nat, NatTarget, ObjectName, Payload, PortNat,
+    Statement, Tproxy, Value,
 };
 
 /// What the statements of a rule so far have established.
@@ -62,8 +64,7 @@ impl<'a> Judge<'a> {
                 self.key(&vmap.key)?;
                 match &vmap.map {
                     Mapping::Named(name) => self.definitions.verdict_map(&vmap.key, name),
-                    Mapping::Anonymous(pairs) if pairs.is_empty() => Err(empty("map")),
-                    Mapping::Anonymous(_) => Ok(()),
+                    Mapping::Anonymous(pairs) => Self::keys(&vmap.key, pairs),
                 }
             }
             Statement::Log(of) => log(of).map_err(|clash| clash.of(statement)),
@@ -113,7 +114,7 @@ impl<'a> Judge<'a> {
                 }
                 ObjectName::Among(key, pairs) => {
                     self.key(key)?;
-                    if pairs.is_empty() { Err(empty("map")) } else { Ok(()) }
+                    Self::keys(key, pairs)
                 }
             },
             Statement::Limit(limit) if limit.rate == 0 => {
@@ -128,6 +129,8 @@ impl<'a> Judge<'a> {
 
     fn matching(&mut self, m: &Match) -> Result<(), LowerError> {
         self.expression(&m.left)?;
+        is_key(&m.left)?;
+        constants::compared(&m.left, &m.right)?;
         match &m.right {
             Expression::Set(members) if members.is_empty() => return Err(empty("set")),
             Expression::Named(name) => {
@@ -143,7 +146,16 @@ impl<'a> Judge<'a> {
     /// Judges what is looked up in a map.
     fn key(&mut self, key: &Expression) -> Result<(), LowerError> {
         self.expression(key)?;
+        is_key(key)?;
         has_family(key)
+    }
+
+    /// Judges the keys that a map has, of what is looked up in it.
+    fn keys<V>(key: &Expression, pairs: &[(Expression, V)]) -> Result<(), LowerError> {
+        if pairs.is_empty() {
+            return Err(empty("map"));
+        }
+        pairs.iter().try_for_each(|(of, _)| constants::looked_up(key, of))
     }
 
     /// Judges an expression in the order in which it is read: the protocols that its fields imply, and what is
@@ -189,17 +201,35 @@ impl<'a> Judge<'a> {
                 {
                     return Err(shifted_too_far(by, bits).of(expression));
                 }
-                Ok(())
+                self.operands(binary)
             }
             Expression::Map(map) => {
                 self.key(&map.key)?;
                 match &map.map {
                     Mapping::Named(name) => self.definitions.looked_up(&map.key, name, KeyUse::Map),
-                    Mapping::Anonymous(pairs) if pairs.is_empty() => Err(empty("map")),
-                    Mapping::Anonymous(_) => Ok(()),
+                    Mapping::Anonymous(pairs) => Self::keys(&map.key, pairs),
                 }
             }
             Expression::Jhash(jhash) => self.expression(&jhash.of),
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges what bits are combined with, or by how much they are shifted.
+    fn operands(&self, binary: &Binary) -> Result<(), LowerError> {
+        if let Expression::Prefix(_) | Expression::Range(_) = binary.right {
+            return Err(LowerError::NotConstant { expression: binary.right.to_string() });
+        }
+        if binary.op.is_shift() {
+            let of = binary.left.part().map(Part::data_type);
+            return match matches!(of, Some(DataType::IFNAME | DataType::STRING)) {
+                true => Err(Clash::said("a name has no bits that could be shifted").of(&binary.left)),
+                false => Ok(()),
+            };
+        }
+        match (&binary.right, Room::of(&binary.left)) {
+            // A number that is made for a mark may be wider than the field that it starts from.
+            (Expression::Value(value), Some(room)) if self.number_bits == 0 => room.value(value),
             _ => Ok(()),
         }
     }
@@ -226,7 +256,7 @@ impl<'a> Judge<'a> {
         let own = self.definitions.table.family;
         let family = nat.family.or(self.context.network).unwrap_or(own);
         if let Some(family) = nat.family {
-            self.context.check_network(family).map_err(|clash| clash.of(statement))?;
+            self.context.check_only(family).map_err(|clash| clash.of(statement))?;
         }
         let has_address = !matches!(nat.to, NatTarget::Port(_));
         if has_address && nat.family.is_none() && self.context.may_be_of_two_families() {
@@ -294,7 +324,7 @@ pub(crate) fn check_tproxy(context: Context, tproxy: &Tproxy) -> Result<(), Clas
         (Some(family), Some(own @ (Family::IP | Family::IP6)), _) if family != own => {
             Err(Clash::said(format!("`tproxy {family}` is not for tables of family {own}")))
         }
-        (Some(family), ..) => context.check_network(family),
+        (Some(family), ..) => context.check_only(family),
         (None, Some(Family::INET), Some(network)) => {
             Err(Clash::said(format!("the rule matches {network}, `tproxy` both families"))
                 .help(format!("say `tproxy {network} to`")))
@@ -329,6 +359,19 @@ pub(crate) fn looks_up_transport(target: &Expression) -> bool {
     };
     let is_port = |part: &Expression| part.part().is_some_and(|of| of.data_type() == DataType::INET_SERVICE);
     parts.iter().any(is_protocol) && parts.iter().any(is_port)
+}
+
+/// Refuses to calculate with two values of a packet where something is compared or looked up: no version of nft
+/// reads that. What is assigned may be calculated from two, since Linux 6.13 and nft 1.1.2.
+fn is_key(key: &Expression) -> Result<(), LowerError> {
+    match key {
+        Expression::Concat(parts) => parts.iter().try_for_each(is_key),
+        Expression::Binary(binary) if !matches!(binary.right, Expression::Value(_)) => {
+            Err(LowerError::NotConstant { expression: binary.right.to_string() })
+        }
+        Expression::Binary(binary) => is_key(&binary.left),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an address of a connection of which the IP version is not said, as a key: its length is not known.

@@ -1,5 +1,6 @@
 //! Judges a tree for its place: what a map, a set or a statement takes.
 
+pub(crate) mod constants;
 pub(crate) mod context;
 pub(crate) mod elements;
 mod error;

@@ -34,6 +34,8 @@ pub enum Error {
     Statement {
         /// Index of the operation in the transaction, from 0.
         operation: usize,
+        /// Index of the statement in the rule, from 0; `None` where it is no rule.
+        statement: Option<usize>,
         /// The rule as text, or the name of the set, element or object.
         object: String,
         /// The reason.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::check::KnownSets;
 use crate::compile::lower::{Before, Intervals, Lowered, lower};
-use crate::compile::raise::{Ground, Sets, raise};
+use crate::compile::raise::{Sets, TableContext, raise};
 use crate::error::{ContentProblem, Error};
 use crate::expr::{Data, Expr, Verdict, VerdictCode};
 use crate::listing::{TableContent, insert_bound_rules};
@@ -106,13 +106,14 @@ impl TableContent {
         let known: KnownSets<'_> = self.sets.iter().map(|(set, _)| (&set.id, set)).collect();
         let statements = rule.statements.read();
         let lowered = lower(&self.table.id, &statements, &known, &Intervals::new(), &mut 0);
-        let Lowered { mut exprs, before, .. } = lowered.map_err(|cause| {
-            Error::content(format!("rule {rule}"), ContentProblem::Statement(Box::new(cause)))
+        let Lowered { mut exprs, before, .. } = lowered.map_err(|refused| {
+            Error::content(format!("rule {rule}"), ContentProblem::Statement(Box::new(refused.cause)))
         })?;
         let table = &self.table.id;
         let named = self.sets.iter().map(|(set, _)| (set.id.name.clone(), (set.clone(), Vec::new())));
         let mut sets: Sets = named.collect();
         let mut bound: HashMap<Name, Vec<BoundRule>> = HashMap::new();
+        let mut rules = Vec::new();
         for object in before {
             match object {
                 Before::Set(anonymous) => {
@@ -124,16 +125,18 @@ impl TableContent {
                 Before::Chain(number) => {
                     bound.insert(anonymous_name("chain", number), Vec::new());
                 }
-                Before::Rule { chain, mut exprs, comment } => {
-                    exprs.iter_mut().for_each(name_anonymous);
-                    let statements = raise(&Ground::new(table, &sets), &exprs);
-                    let rules = bound.entry(anonymous_name("chain", chain)).or_default();
-                    rules.push(BoundRule { statements, comment });
-                }
+                Before::Rule { chain, exprs, comment } => rules.push((chain, exprs, comment)),
             }
         }
+        let context = TableContext::new(table, &sets);
+        for (chain, mut exprs, comment) in rules {
+            exprs.iter_mut().for_each(name_anonymous);
+            let statements = raise(&context, &exprs);
+            let rules = bound.entry(anonymous_name("chain", chain)).or_default();
+            rules.push(BoundRule { statements, comment });
+        }
         exprs.iter_mut().for_each(name_anonymous);
-        let mut statements = raise(&Ground::new(table, &sets), &exprs);
+        let mut statements = raise(&context, &exprs);
         insert_bound_rules(&mut statements, |name| bound.get(name).cloned());
         Ok(Rule { statements: statements.into(), ..rule.clone() })
     }

@@ -17,7 +17,7 @@ mod text;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::compile::raise::{Ground, Sets, raise};
+use crate::compile::raise::{Sets, TableContext, raise};
 use crate::expr::{Expr, ObjectKind};
 use crate::family::Family;
 use crate::name::{Comment, InterfaceName, Name};
@@ -178,15 +178,15 @@ impl TableObjects<'_> {
             }
             sets.insert(set.name.clone(), (typed, elements));
         }
-        let ground = Ground::new(id, &sets);
+        let context = TableContext::new(id, &sets);
         let (bound, chains): (Vec<&read::Chain>, Vec<_>) =
             self.chains.iter().partition(|chain| chain.flags.contains(read::ChainFlags::BINDING));
         let bound: Bound = bound
             .into_iter()
-            .map(|chain| (chain.name.clone(), bound_rules(self.rules_of(id, chain, &ground).1.into_iter())))
+            .map(|chain| (chain.name.clone(), bound_rules(self.rules_of(id, chain, &context).1.into_iter())))
             .collect();
         let chains = chains.into_iter().map(|chain| {
-            let (typed, mut rules) = self.rules_of(id, chain, &ground);
+            let (typed, mut rules) = self.rules_of(id, chain, &context);
             rules.iter_mut().for_each(|rule| {
                 insert_bound_rules(rule.statements.to_mut(), |name| bound.get(name).cloned());
             });
@@ -225,10 +225,15 @@ impl TableObjects<'_> {
         }
     }
 
-    fn rules_of(&self, table: &TableId, chain: &read::Chain, ground: &Ground<'_>) -> (Chain, Vec<Rule>) {
+    fn rules_of(
+        &self,
+        table: &TableId,
+        chain: &read::Chain,
+        context: &TableContext<'_>,
+    ) -> (Chain, Vec<Rule>) {
         let typed = chain_of(table, chain);
         let rules = self.rules.get(&chain.name).into_iter().flatten();
-        let rules = rules.map(|rule| rule_of(&typed.id, rule, ground)).collect();
+        let rules = rules.map(|rule| rule_of(&typed.id, rule, context)).collect();
         (typed, rules)
     }
 }
@@ -300,9 +305,9 @@ pub(crate) fn devices_of(names: &[String]) -> Vec<InterfaceName> {
     devices
 }
 
-pub(crate) fn rule_of(chain: &ChainId, from_kernel: &read::Rule, ground: &Ground<'_>) -> Rule {
+pub(crate) fn rule_of(chain: &ChainId, from_kernel: &read::Rule, context: &TableContext<'_>) -> Rule {
     Rule {
-        statements: raise(ground, &from_kernel.expressions).into(),
+        statements: raise(context, &from_kernel.expressions).into(),
         comment: comment(from_kernel.comment()),
         handle: Some(from_kernel.handle),
         ..Rule::new(chain.clone())

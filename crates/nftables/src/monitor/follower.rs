@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sluicegate_netlink::Transport;
 
-use crate::compile::raise::{Ground, Sets};
+use crate::compile::raise::{Sets, TableContext};
 use crate::error::readable;
 use crate::expr::Expr;
 use crate::family::Family;
@@ -346,7 +346,7 @@ impl Follower {
         let id = TableId::new(reported.family, reported.table.clone());
         let table = self.copy.table(reported.family, &reported.table)?;
         let sets = sets_of(&id, table, &reported.expressions, None);
-        Some(listing::rule_of(&id.chain(reported.chain.clone()), reported, &Ground::new(&id, &sets)))
+        Some(listing::rule_of(&id.chain(reported.chain.clone()), reported, &TableContext::new(&id, &sets)))
     }
 
     /// Converts an event, or several about elements of one set, to the typed language, using the state
@@ -555,7 +555,7 @@ fn of_rule(
     };
     let typed = |chain: &ChainId, rule: &read::Rule| {
         let sets = sets_of(id, table, &rule.expressions, order);
-        let mut typed = listing::rule_of(chain, rule, &Ground::new(id, &sets));
+        let mut typed = listing::rule_of(chain, rule, &TableContext::new(id, &sets));
         typed.handle = None;
         typed
     };

@@ -124,7 +124,7 @@ features! {
         counted.statements = vec![Counter::default().into(), Last::default().into()];
         tx.add(counted);
     }),
-    /// Flowtables. Since Linux 4.16; a build option.
+    /// Flowtables in tables of family `inet`, which has those of both IP versions. Since Linux 4.16; a build option.
     Flowtable => Question::Accepts(Family::INET, |scene, tx| {
         tx.add(Flowtable::new(scene.table.flowtable(Name::from_kernel("f")), Priority(0)));
     }),

@@ -76,9 +76,9 @@ impl<'w> Wanted<'w> {
     /// Lowers a rule to the kernel's expressions.
     pub(super) fn lower(&self, rule: &Rule, intervals: &Intervals) -> Result<Lowered, Error> {
         let lowered = lower(&self.content.table.id, &rule.statements.read(), &self.known, intervals, &mut 0);
-        lowered.map_err(|cause| {
+        lowered.map_err(|refused| {
             let rule = Rule { handle: None, position: None, index: None, ..rule.clone() };
-            Error::content(rule, ContentProblem::Statement(Box::new(cause)))
+            Error::content(rule, ContentProblem::Statement(Box::new(refused.cause)))
         })
     }
 

@@ -499,6 +499,11 @@ impl Expression {
             Self::Tunnel(key) => Some(key.part()),
             Self::Inner(inner) => Some(inner.field.part()),
             Self::Binary(binary) if binary.left.is_constant() => binary.right.part(),
+            // To nft, since 1.0.7, what is shifted is a number. Of a mark it lists it as a mark.
+            Self::Binary(binary) if binary.op.is_shift() => match binary.left.part()? {
+                of @ Part::Type(DataType::MARK) => Some(of),
+                of => integer(u8::try_from(of.bytes()).ok()?, of.order()),
+            },
             Self::Binary(binary) => binary.left.part().or_else(|| binary.right.part()),
             Self::Value(Value::Address(IpAddr::V4(_))) => Some(DataType::IPV4_ADDR.into()),
             Self::Value(Value::Address(IpAddr::V6(_))) => Some(DataType::IPV6_ADDR.into()),

@@ -66,7 +66,9 @@ fn an_interval_costs_no_allocation() {
 
 #[test]
 fn what_few_elements_have_costs_no_allocation() {
-    let set = Set::new(table().set("s".parse().unwrap()), DataType::IPV4_ADDR).flags(SetFlags::TIMEOUT);
+    let set = Set::new(table().set("s".parse().unwrap()), DataType::IPV4_ADDR)
+        .flags(SetFlags::TIMEOUT)
+        .statement(Counter::default());
     let comment = Comment::new("demo/web").unwrap();
     assert_none_each("comments, times, counters", &set, |i| {
         Element::new(address(i))

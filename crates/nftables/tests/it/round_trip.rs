@@ -412,6 +412,9 @@ proptest! {
         let mut set = Set::new(id.clone(), SetType::Types(types.clone()));
         set.comment = comment;
         set.size = size;
+        if commented {
+            set = set.statement(Counter::default());
+        }
         if let Some(timeout) = timeout {
             set = set.timeout(timeout);
         }

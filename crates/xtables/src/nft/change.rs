@@ -198,7 +198,7 @@ impl Change<'_> {
                 if let (1, Rules::Kernel { first, .. }) =
                     (at.unwrap_or(1), &mut self.needed(name, number)?.rules)
                 {
-                    first.splice(..0, rules);
+                    rules.into_iter().rev().for_each(|rule| first.push_front(rule));
                     return Ok(());
                 }
                 let at = self.place(name, at.unwrap_or(1), true, number)?;

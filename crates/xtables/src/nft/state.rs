@@ -3,7 +3,7 @@
 //! Only what a change names is read: a chain when a line names it, its rules when one is searched for or
 //! counted. What was read stays known as long as the ruleset is of the same generation.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use sluicegate_iptables_save::{Counters, Family};
@@ -103,7 +103,7 @@ pub(super) struct Chain {
 #[derive(Debug, Clone)]
 pub(super) enum Rules {
     /// Those of the kernel, whatever they are, and new ones before and behind them.
-    Kernel { first: Vec<NewRule>, then: Vec<NewRule> },
+    Kernel { first: VecDeque<NewRule>, then: Vec<NewRule> },
     /// All of them, one by one.
     List(Vec<Entry>),
 }
@@ -133,7 +133,7 @@ impl From<NewRule> for Entry {
 impl Chain {
     pub(super) fn new(was: Option<KnownChain>, base: Option<&'static BaseChain>) -> Self {
         let exists = was.is_some();
-        let rules = Rules::Kernel { first: Vec::new(), then: Vec::new() };
+        let rules = Rules::Kernel { first: VecDeque::new(), then: Vec::new() };
         Self { was, renamed: None, exists, base, policy: None, rules, line: 0 }
     }
 

@@ -288,8 +288,9 @@ mod tests {
         let known = KnownSets::from([(&set.id, &set)]);
         let none = Intervals::new();
         lower(&table, &update(6), &known, &none, &mut 0).unwrap();
-        let lowered =
-            |constant, sets| lower(&table, &update(constant), sets, &none, &mut 0).unwrap_err().to_string();
+        let lowered = |constant, sets| {
+            lower(&table, &update(constant), sets, &none, &mut 0).unwrap_err().cause.to_string()
+        };
         assert_eq!(lowered(256, &known), "expected inet_proto of 1 byte, found 256");
         assert_eq!(lowered(6, &KnownSets::new()), "the width of this number is not known: `6`");
     }

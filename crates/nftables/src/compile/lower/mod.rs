@@ -40,16 +40,27 @@ pub(crate) fn lower(
     sets: &KnownSets<'_>,
     intervals: &Intervals,
     numbers: &mut u32,
-) -> Result<Lowered, LowerError> {
+) -> Result<Lowered, Refused> {
     let mut lower = Lower::new(table, sets, intervals, numbers);
-    lower.rule(statements)?;
-    Ok(lower.out)
+    match lower.rule(statements) {
+        Ok(()) => Ok(lower.out),
+        Err(cause) => Err(Refused { statement: lower.statement, cause }),
+    }
+}
+
+/// Why a rule cannot be lowered.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The index of the statement at fault, from 0.
+    pub(crate) statement: usize,
+    pub(crate) cause: LowerError,
 }
 
 /// Lowers the statements of a rule that refers to no named set of known type.
 #[cfg(test)]
 pub(crate) fn lower_alone(table: &TableId, statements: &[Statement]) -> Result<Lowered, LowerError> {
-    lower(table, statements, &KnownSets::new(), &Intervals::new(), &mut 0)
+    let lowered = lower(table, statements, &KnownSets::new(), &Intervals::new(), &mut 0);
+    lowered.map_err(|refused| refused.cause)
 }
 
 /// The kernel's expressions of a rule, and the objects that have to be created before it, in this order.
@@ -109,6 +120,8 @@ pub(crate) struct Lower<'a> {
     is_merged: bool,
     /// Judges each statement before it is lowered, whatever it was read from.
     judge: Judge<'a>,
+    /// The index of the statement that is lowered.
+    statement: usize,
 }
 
 impl<'a> Lower<'a> {
@@ -134,11 +147,13 @@ impl<'a> Lower<'a> {
             comparisons: Vec::new(),
             is_merged: false,
             judge: Judge::new(Definitions { table, sets }),
+            statement: 0,
         }
     }
 
     fn rule(&mut self, statements: &[Statement]) -> Result<(), LowerError> {
         for (i, statement) in statements.iter().enumerate() {
+            self.statement = i;
             self.judge.statement(statement)?;
             // nft drops such a match if another statement follows.
             if i + 1 < statements.len() && self.is_implied(statement) {

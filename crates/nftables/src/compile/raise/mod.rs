@@ -16,9 +16,9 @@ mod statement;
 
 use std::collections::HashMap;
 
-use crate::check::{KnownSets, LowerError};
+use crate::check::KnownSets;
 use crate::compile::lower::imply::Link;
-use crate::compile::lower::{Intervals, Lowered, lower};
+use crate::compile::lower::{Intervals, Lowered, Refused, lower};
 use crate::compile::raise::constant::constant;
 use crate::expr::{self, CtKey, Data, Expr, FibFlags, HashType, MetaKey, PayloadBase, Register};
 use crate::family::Family;
@@ -29,14 +29,14 @@ use crate::tree::expression::*;
 use crate::tree::{Payload, Statement};
 
 /// Returns the statements that these expressions implement.
-pub(crate) fn raise(ground: &Ground<'_>, exprs: &[Expr]) -> Vec<Statement> {
-    let (family, sets) = (ground.table.family, ground.sets);
+pub(crate) fn raise(context: &TableContext<'_>, exprs: &[Expr]) -> Vec<Statement> {
+    let (family, sets) = (context.table.family, context.sets);
     let statements = in_words(Raise::new(family, sets), exprs);
     if matches!(statements[..], [Statement::Raw(_)]) {
         return statements;
     }
     let is_exact = |statements: &[Statement]| {
-        let lowered = ground.lowered(statements).ok()?;
+        let lowered = context.lowered(statements).ok()?;
         Some(meaning::is_same(family, sets, exprs, &lowered))
     };
     let first = is_exact(&statements);
@@ -72,19 +72,19 @@ fn in_words(mut raise: Raise<'_>, exprs: &[Expr]) -> Vec<Statement> {
 pub(crate) type Sets = HashMap<Name, (Set, Vec<Element>)>;
 
 /// The table of rules, and its sets.
-pub(crate) struct Ground<'a> {
+pub(crate) struct TableContext<'a> {
     table: &'a TableId,
     sets: &'a Sets,
     known: KnownSets<'a>,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> TableContext<'a> {
     pub(crate) fn new(table: &'a TableId, sets: &'a Sets) -> Self {
         let named = sets.values().map(|(set, _)| set).filter(|set| !set.is_anonymous());
         Self { table, sets, known: named.map(|set| (&set.id, set)).collect() }
     }
 
-    fn lowered(&self, statements: &[Statement]) -> Result<Lowered, LowerError> {
+    fn lowered(&self, statements: &[Statement]) -> Result<Lowered, Refused> {
         lower(self.table, statements, &self.known, &Intervals::new(), &mut 0)
     }
 }
@@ -410,7 +410,7 @@ mod tests {
         let load = expr::Ct { dreg: Some(Register::word(0)), key: CtKey::MARK, direction: None, sreg: None };
         let drop = expr::Immediate { dreg: Register::VERDICT, data: Data::Verdict(expr::Verdict::Drop) };
         let rule = [load.into(), drop.into()];
-        let raised = raise(&Ground::new(&table, &Sets::new()), &rule);
+        let raised = raise(&TableContext::new(&table, &Sets::new()), &rule);
         assert_eq!(raised, [Statement::Raw(rule.to_vec())]);
     }
 
@@ -422,7 +422,7 @@ mod tests {
             let exprs: Vec<_> = order.iter().map(|index| index.get(&all).clone()).collect();
             for family in [Family::IP, Family::INET, Family::BRIDGE] {
                 let table = TableId::new(family, Name::from_kernel("t"));
-                let statements = raise(&Ground::new(&table, &Sets::new()), &exprs);
+                let statements = raise(&TableContext::new(&table, &Sets::new()), &exprs);
                 let is_module = |expr: &Expr| matches!(expr, Expr::XtMatch(_) | Expr::XtTarget(_));
                 for statement in &statements {
                     let Statement::Raw(kept) = statement else { continue };

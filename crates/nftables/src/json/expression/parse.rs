@@ -43,10 +43,7 @@ pub(in crate::json) fn of_packet(node: &Node<'_>, within: Within<'_>) -> Parsed<
 pub(in crate::json) fn types_of(of: &Expression) -> Vec<Typed> {
     match of {
         Expression::Concat(parts) => parts.iter().flat_map(types_of).collect(),
-        Expression::Binary(binary) => {
-            let left = types_of(&binary.left);
-            if left.is_empty() { types_of(&binary.right) } else { left }
-        }
+        Expression::Binary(binary) if Typed::of(of).is_none() => types_of(&binary.left),
         single => Typed::of(single).into_iter().collect(),
     }
 }

@@ -361,17 +361,13 @@ fn reject(of: &Node<'_>, within: Within<'_>) -> Parsed<Reject> {
         ("icmpx", Some(DataType::ICMPX_CODE)),
     ];
     let Some(types) = kind.word("a type of reject", &codes)? else { return Ok(Reject::TcpReset) };
-    let usual = match types {
-        DataType::ICMP_CODE => 3,
-        DataType::ICMPV6_CODE => 4,
-        _ => 1,
-    };
     let code = match of.given("expr") {
         Some(node) => match constant::parse(&node, Some(types.into()), within)? {
             Value::Number(code) => u8::try_from(code).map_err(|_| node.wrong("a code"))?,
             _ => return Err(node.wrong("a code")),
         },
-        None => usual,
+        // As nft 1.0.6 has it, which completes only a reply without a type.
+        None => 0,
     };
     Ok(match types {
         DataType::ICMP_CODE => Reject::Icmp(code),

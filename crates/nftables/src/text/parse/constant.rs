@@ -6,15 +6,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sluicegate_netlink::text::byte_len;
 
+use crate::check::constants::{largest, largest_result, odd_bits};
 use crate::datatype::{DataType, Order};
-use crate::expr::{MetaKey, SocketKey};
 use crate::key::{EtherAddr, Part};
 use crate::name::InterfaceName;
 use crate::text::parse::options::ParseOptions;
 use crate::text::parse::services::{port_of, protocol_alias, services};
 use crate::text::parse::suggest::nearest;
 use crate::text::parse::time;
-use crate::tree::{Expression, Inner, Socket, Value};
+use crate::tree::{Expression, Value};
 
 /// The type that the context gives to a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Typed {
     /// Whether the numbers are the subtypes of MPTCP, which have names in later versions of nft.
     pub(crate) is_mptcp_subtype: bool,
     /// The largest result of what is calculated modulo a number.
-    pub(crate) limit: Option<u32>,
+    pub(crate) limit: Option<u64>,
 }
 
 /// A constant that is not of its type.
@@ -57,22 +57,13 @@ impl Typed {
     /// The type that an expression gives to the value it is compared with.
     pub(crate) fn of(expression: &Expression) -> Option<Self> {
         let typed = Self::from(expression.part()?);
-        Some(match expression {
-            // To nft these have one bit, whatever they lie in.
-            Expression::Socket(Socket { key: SocketKey::TRANSPARENT | SocketKey::WILDCARD, .. })
-            | Expression::Meta(MetaKey::NFTRACE) => Self { bits: Some(1), ..typed },
-            Expression::Payload(_) | Expression::Inner(Inner { .. }) | Expression::RawPayload(_) => {
-                Self { bits: expression.bits().filter(|bits| !bits.is_multiple_of(8)), ..typed }
-            }
-            Expression::Numgen(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
-            Expression::Jhash(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
-            Expression::Symhash(of) => Self { limit: largest_of(of.modulus, of.offset), ..typed },
-            Expression::Exthdr(field) => Self {
-                bits: Some(field.bits()).filter(|bits| !bits.is_multiple_of(8) && !field.is_presence()),
-                is_mptcp_subtype: field.to_string() == "tcp option mptcp subtype",
-                ..typed
-            },
-            _ => typed,
+        let is_mptcp_subtype =
+            matches!(expression, Expression::Exthdr(of) if of.to_string() == "tcp option mptcp subtype");
+        Some(Self {
+            bits: odd_bits(expression),
+            limit: largest_result(expression),
+            is_mptcp_subtype,
+            ..typed
         })
     }
 
@@ -91,8 +82,8 @@ impl Typed {
     }
 
     fn largest(self) -> u64 {
-        if let Some(limit) = self.limit {
-            return limit.into();
+        if let Some(limit) = self.limit.or_else(|| largest(self.data_type())) {
+            return limit;
         }
         match u32::try_from(self.width()) {
             Ok(bits @ 0..64) => (1 << bits) - 1,
@@ -132,10 +123,6 @@ impl Typed {
             of => format!("a value of type {of}"),
         }
     }
-}
-
-fn largest_of(modulus: u32, offset: u32) -> Option<u32> {
-    modulus.checked_sub(1)?.checked_add(offset)
 }
 
 /// The value of a word, quoted or not, as a constant of a type.
@@ -209,7 +196,6 @@ pub(crate) fn number(number: u64, of: Typed) -> Result<Value, Wrong> {
             .map(Value::Number)
             .ok_or_else(|| of.wrong(None)),
         DataType::DATE => number.checked_mul(1_000_000_000).map(Value::Number).ok_or_else(|| of.wrong(None)),
-        DataType::DAY => fits(number <= 6),
         _ => fits(number <= of.largest()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::check::elements::{no_statements, takes_statements};
 use crate::compile::constant::Place;
 use crate::compile::lower::sets::{key_bounds, merged};
 use crate::key::Key;
@@ -19,6 +20,8 @@ use crate::tree::{Expression, Statement, Verdict};
 #[derive(Debug, Default)]
 struct Beside {
     statements: Vec<Statement>,
+    /// Where the first statement is.
+    statement: Option<Span>,
     timeout: Option<Duration>,
     expires: Option<Duration>,
     comment: Option<Comment>,
@@ -157,6 +160,10 @@ impl Parser<'_, '_> {
             return Err(Problem::new(self.since(start), "expected a value for this key of a map")
                 .help("say `KEY : VALUE`"));
         }
+        if let Some(span) = beside.statement.filter(|_| !takes_statements(form.set)) {
+            let (message, help) = no_statements(form.set);
+            return Err(Problem::new(span, message).help(help));
+        }
         for statement in beside.statements {
             element = element.statement(statement);
         }
@@ -194,10 +201,12 @@ impl Parser<'_, '_> {
                     self.next();
                     beside.comment = Some(self.comment()?);
                 }
-                _ => match self.stateful()? {
-                    Some(statement) => beside.statements.push(statement),
-                    None => return Ok(()),
-                },
+                _ => {
+                    let start = self.token.span;
+                    let Some(statement) = self.stateful()? else { return Ok(()) };
+                    beside.statement.get_or_insert(self.since(start));
+                    beside.statements.push(statement);
+                }
             }
         }
     }

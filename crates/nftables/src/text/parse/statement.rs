@@ -468,6 +468,10 @@ impl Parser<'_, '_> {
     ) -> Parsed<Match> {
         let start = self.next().span;
         let mask = self.right(&[typed])?;
+        if matches!(left, Expression::Binary(_)) {
+            let problem = Problem::new(self.since(start), format!("`{left}` has a mask already"));
+            return Err(problem.help("combine the masks: `KEY & MASK == BITS`"));
+        }
         let op = match op {
             None | Some(MatchOp::Eq) => MatchOp::Eq,
             Some(MatchOp::Neq) => MatchOp::Neq,

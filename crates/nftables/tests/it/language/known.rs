@@ -149,9 +149,9 @@ pub(crate) const LISTINGS: &[Known] = &[
                 "listing refused",
                 "ether daddr . vlan id . ip protocol { 00:11:22:33:44:55 . 5 . tcp }",
             ),
-            ("concatenations", "listing read otherwise", "ip dscp . ip saddr { ef . 10.0.0.1 }"),
+            ("concatenations", "listing refused", "ip dscp . ip saddr { ef . 10.0.0.1 }"),
             ("concatenations", "listing refused", "vlan id . vlan pcp { 5 . 2 }"),
-            ("fields-link", "listing read otherwise", "ip dscp . ip saddr { af32 . 10.0.0.1 } counter"),
+            ("fields-link", "listing refused", "ip dscp . ip saddr { af32 . 10.0.0.1 } counter"),
             ("fields-link", "listing refused", "vlan dei . iifname { 1 . \"eth0\" } counter"),
             ("fields-link", "listing refused", "vlan dei . ip saddr { 1 . 10.0.0.1 }"),
             ("fields-link", "listing refused", "vlan pcp . iifname { 5 . \"eth0\" }"),
@@ -159,12 +159,8 @@ pub(crate) const LISTINGS: &[Known] = &[
             ("fields-network", "listing refused", "frag id & 15 eq 1"),
             ("fields-network", "listing refused", "frag more-fragments vmap { 0 : drop, 1 : accept }"),
             ("fields-network", "listing refused", "hbh hdrlength and 127 == 0x1 accept"),
-            (
-                "fields-network",
-                "listing read otherwise",
-                "iifname . ip dscp vmap { \"eth0\" . af42 : jump other }",
-            ),
-            ("fields-network", "listing read otherwise", "ip dscp . iifname { cs6 . \"eth0\" } log"),
+            ("fields-network", "listing refused", "iifname . ip dscp vmap { \"eth0\" . af42 : jump other }"),
+            ("fields-network", "listing refused", "ip dscp . iifname { cs6 . \"eth0\" } log"),
             ("fields-network", "listing refused", "ip6 dscp . tcp dport { cs6 . 80 }"),
             ("fields-network", "listing refused", "rt seg-left & 0x7f > 1 drop"),
             ("fields-network", "listing refused", "rt seg-left and 15 == 1 drop"),
@@ -176,10 +172,10 @@ pub(crate) const LISTINGS: &[Known] = &[
             ("fields-network", "listing refused", "tcp dport . ip version vmap { 80 . 0x2 : drop }"),
             ("fields-network", "listing refused", "vlan dei . meta mark { 0 . 1 } counter accept"),
             ("fields-network", "listing refused", "vlan pcp . meta l4proto { 0 . tcp }"),
-            ("fields-transport", "listing read otherwise", "dccp type . iifname { sync . \"eth0\" } counter"),
+            ("fields-transport", "listing refused", "dccp type . iifname { sync . \"eth0\" } counter"),
             (
                 "fields-transport",
-                "listing read otherwise",
+                "listing refused",
                 "iifname . dccp type vmap { \"eth0\" . dataack : continue }",
             ),
             ("fields-transport", "listing refused", "ip saddr . tcp doff vmap { 10.0.0.1 . 0xf : drop }"),
@@ -245,8 +241,6 @@ pub(crate) const WRONG: &[Known] = &[
         reason: "A match of any of several protocols tells none of them. nft 1.0.6 takes the last one that was \
             written for that of all packets: in the other order it takes the same rule.",
         of: &[
-            ("matches", "taken", "add rule inet t c meta l4proto { tcp, udp } reject with tcp reset"),
-            ("matches", "taken", "add rule inet t c ip protocol { tcp, udp } reject with tcp reset"),
             ("matches", "taken", "add rule inet t c meta nfproto { ipv4, ipv6 } ip saddr 1.1.1.1"),
             ("matches", "taken", "add rule inet t c meta nfproto { ipv6, ipv4 } ip6 saddr ::1"),
             (

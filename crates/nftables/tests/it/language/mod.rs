@@ -12,6 +12,9 @@
 //! All of it was tried with nft 1.0.6 on Linux 6.18 before it was taken in. What comes out otherwise than
 //! nft makes it is listed in `known.rs`, each with its reason; the lists are exact.
 
+mod constants;
+#[cfg(feature = "json")]
+mod doors;
 mod format;
 #[cfg(feature = "json")]
 mod json;

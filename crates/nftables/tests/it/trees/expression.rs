@@ -251,6 +251,8 @@ pub(crate) fn constant(of: &Expression) -> BoxedStrategy<Value> {
         DataType::DATE => (0_u64..1 << 33).prop_map(|s| Value::Number(s * 1_000_000_000)).boxed(),
         DataType::HOUR => below(24 * 60 * 60),
         DataType::DAY => below(7),
+        // The index of an interface is an int.
+        DataType::IFACE_INDEX => below(1 << 31),
         DataType::BOOLEAN => below(2),
         of if of.is_bitmask() => {
             let known = of.symbols().iter().fold(0, |all, (_, bit)| all | bit);

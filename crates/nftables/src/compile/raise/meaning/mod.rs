@@ -40,8 +40,8 @@ pub(super) fn is_same(family: Family, sets: &Sets, rule: &[Expr], lowered: &Lowe
         found.or_else(|| named(name, None))
     };
     let mut sources = Vec::new();
-    let Some(first) = Machine::new(family, &mut sources, &named).run(rule) else { return false };
-    let Some(second) = Machine::new(family, &mut sources, &own).run(&lowered.exprs) else { return false };
+    let Some(first) = Evaluator::new(family, &mut sources, &named).run(rule) else { return false };
+    let Some(second) = Evaluator::new(family, &mut sources, &own).run(&lowered.exprs) else { return false };
     first.len() == second.len() && first.iter().zip(&second).all(|(a, b)| a.is_same(b))
 }
 
@@ -92,7 +92,7 @@ impl Group {
     }
 }
 
-struct Machine<'m, 's> {
+struct Evaluator<'m, 's> {
     family: Family,
     sources: &'m mut Vec<Source>,
     find: &'m FindSet<'s>,
@@ -108,7 +108,7 @@ struct Machine<'m, 's> {
     network: Option<Family>,
 }
 
-impl<'m, 's> Machine<'m, 's> {
+impl<'m, 's> Evaluator<'m, 's> {
     fn new(family: Family, sources: &'m mut Vec<Source>, find: &'m FindSet<'s>) -> Self {
         let network = matches!(family, Family::IP | Family::IP6).then_some(family);
         let mut machine = Self {

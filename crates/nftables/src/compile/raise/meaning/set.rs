@@ -1,6 +1,6 @@
 //! Sets in a form that does not depend on where in a register the key's bits are.
 
-use crate::compile::raise::meaning::test::{Bit, Test, bits_of, narrow};
+use crate::compile::raise::meaning::test::{Bit, Test, bits_of, narrow, narrow_bounds};
 use crate::name::Name;
 use crate::object::element::wire_key;
 use crate::object::{Element, ElementData, Set, SetFlags};
@@ -113,7 +113,7 @@ impl Member {
             let width = bits.len() / 8;
             let of = |bytes: &[u8]| bytes.get(at..at + width).map(bits_of);
             let (mut low, mut high) = (of(&low)?, of(&high)?);
-            if !narrow(&mut bits.clone(), &mut low, &mut high) {
+            if narrow_bounds(bits, &mut low, &mut high).is_none() {
                 return Some(None);
             }
             member.parts.push((low, high));

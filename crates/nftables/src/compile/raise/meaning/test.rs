@@ -1,6 +1,7 @@
 //! What packets a rule is left with: tests of bits, in a form that two ways to say the same share.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::compile::raise::meaning::set::Members;
 
@@ -131,28 +132,41 @@ impl Tests {
 /// Leaves out constant bits at either end of a number, and adapts its bounds. Returns false where no number is
 /// within them.
 pub(super) fn narrow(bits: &mut Vec<Bit>, low: &mut Vec<bool>, high: &mut Vec<bool>) -> bool {
-    while let (Some(Bit::Const(bit)), Some(from), Some(to)) = (bits.first(), low.first(), high.first()) {
+    let Some(kept) = narrow_bounds(bits, low, high) else { return false };
+    bits.truncate(kept.end);
+    bits.drain(..kept.start);
+    true
+}
+
+/// Adapts the bounds of a number to the constant bits at its ends, and returns which bits are between them; `None`
+/// where no number is within the bounds.
+pub(super) fn narrow_bounds(bits: &[Bit], low: &mut Vec<bool>, high: &mut Vec<bool>) -> Option<Range<usize>> {
+    let (mut start, mut end) = (0, bits.len());
+    while let (Some(Bit::Const(bit)), Some(from), Some(to)) =
+        (bits.get(start), low.get(start), high.get(start))
+    {
+        let (is_below, is_above) = (from < bit, to > bit);
         if from > bit || to < bit {
-            return false;
+            return None;
         }
-        if from < bit {
-            low.fill(false);
+        if is_below {
+            low.get_mut(start..).unwrap_or_default().fill(false);
         }
-        if to > bit {
-            high.fill(true);
+        if is_above {
+            high.get_mut(start..).unwrap_or_default().fill(true);
         }
-        bits.remove(0);
-        low.remove(0);
-        high.remove(0);
+        start += 1;
     }
-    while let Some(Bit::Const(bit)) = bits.last() {
+    low.drain(..start);
+    high.drain(..start);
+    while let Some(Bit::Const(bit)) = bits.get(start..end).and_then(<[Bit]>::last) {
         let (from, to) = (low.pop(), high.pop());
         if from > Some(*bit) && !step(low, true) || to < Some(*bit) && !step(high, false) {
-            return false;
+            return None;
         }
-        bits.pop();
+        end -= 1;
     }
-    low <= high
+    (low <= high).then_some(start..end)
 }
 
 /// Adds one to a number, or subtracts it; returns false where that has no room.

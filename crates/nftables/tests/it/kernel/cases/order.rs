@@ -46,7 +46,6 @@ pub(super) fn newer() -> Vec<Case> {
                 set_mark(Expression::from(Payload::IP_DSCP).or(meta()).xor(0x700_u32)),
                 set_mark(meta().and(ct().or(MetaKey::PRIORITY))),
                 set_mark(meta().and(0xffff_0000_u32).or(shifted(MetaKey::CPU)).or(MetaKey::IIF)),
-                vec![Match::with(meta().and(ct()), MatchOp::Eq, 5_u32).into()],
                 vec![
                     Mangle::new(
                         Payload::IP_SADDR,
