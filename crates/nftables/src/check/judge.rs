@@ -366,11 +366,20 @@ pub(crate) fn looks_up_transport(target: &Expression) -> bool {
 fn is_key(key: &Expression) -> Result<(), LowerError> {
     match key {
         Expression::Concat(parts) => parts.iter().try_for_each(is_key),
-        Expression::Binary(binary) if !matches!(binary.right, Expression::Value(_)) => {
+        Expression::Binary(binary) if !is_constant(&binary.right) => {
             Err(LowerError::NotConstant { expression: binary.right.to_string() })
         }
         Expression::Binary(binary) => is_key(&binary.left),
         _ => Ok(()),
+    }
+}
+
+/// Whether an expression is a value, or calculated from values alone: addresses are calculated when they are sent.
+fn is_constant(expression: &Expression) -> bool {
+    match expression {
+        Expression::Value(_) => true,
+        Expression::Binary(binary) => is_constant(&binary.left) && is_constant(&binary.right),
+        _ => false,
     }
 }
 
