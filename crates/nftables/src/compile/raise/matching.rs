@@ -238,7 +238,12 @@ impl Raise<'_> {
                 (bit_field(mask, from)?, bit_field(mask, to)?)
             }
             _ => {
-                let bound = |bytes: &[u8]| said(part, value(part, &swap_bytes(part, bytes)));
+                // The kernel compares as many bytes as the bounds have: those behind the field have no words.
+                let width = left.bits().map_or_else(|| part.bytes(), |bits| usize::from(bits.div_ceil(8)));
+                let bound = |bytes: &[u8]| {
+                    let of_field = (bytes.len() == width).then(|| swap_bytes(part, bytes))?;
+                    said(part, value(part, &of_field))
+                };
                 (bound(from)?, bound(to)?)
             }
         };
@@ -358,6 +363,41 @@ mod tests {
         match &statements[..] {
             [Statement::Raw(_)] => String::new(),
             all => all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    #[test]
+    fn bounds_have_words_where_they_are_as_wide_as_what_is_loaded() {
+        let load = |dreg, field: Payload| expr::Payload {
+            dreg: Some(dreg),
+            base: field.base(),
+            offset: u32::from(field.offset() / 8),
+            len: u32::from(field.bits() / 8),
+            sreg: None,
+            csum_type: None,
+            csum_offset: None,
+            csum_flags: None,
+        };
+        let sreg = Register::word(0);
+        let key = expr::Meta { dreg: Some(sreg), key: expr::MetaKey::MARK, sreg: None };
+        let loads = [
+            (load(sreg, Payload::IP_SADDR).into(), 4),
+            (load(sreg, Payload::IP_TTL).into(), 1),
+            (Expr::from(key), 4),
+        ];
+        for (load, width) in loads {
+            for bytes in 1..=16 {
+                let bound = |last| {
+                    let mut bound = vec![0; bytes];
+                    bound[bytes - 1] = last;
+                    Data::Value(bound.into())
+                };
+                let range = expr::Range { sreg, op: RangeOp::EQ, from: bound(1), to: bound(2) };
+                let sets = Sets::new();
+                let statements = in_words(Raise::new(Family::IP, &sets), &[load.clone(), range.into()]);
+                let is_raw = matches!(statements[..], [Statement::Raw(_)]);
+                assert_eq!(is_raw, bytes != width, "{bytes} for {load:?}: {statements:?}");
+            }
         }
     }
 
