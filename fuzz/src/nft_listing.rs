@@ -70,8 +70,9 @@ fn check(content: &TableContent) {
             let mut new = rule.clone();
             new.handle = None;
             listed.add(new);
-            let sent =
-                |of: &Transaction| of.encode(ApplyOptions::default()).map(|batch| format!("{batch:?}"));
+            let sent = |of: &Transaction| {
+                of.encode(ApplyOptions::default()).map(|batch| format!("{:?}", batch.bytes()))
+            };
             let (read, listed) = (sent(&read), sent(&listed));
             let is_same = matches!((&read, &listed), (Ok(read), Ok(listed)) if read == listed);
             assert!(is_same || read.is_err(), "{text}\n{:?}\nread: {read:?}", rule.statements);

@@ -35,7 +35,7 @@ pub(crate) fn run(data: &[u8]) {
 /// Prints, reads, and prints again.
 fn again(transaction: &Transaction, options: &ParseOptions<'_>) {
     let sent = |transaction: &Transaction| {
-        transaction.encode(ApplyOptions::default()).ok().map(|batch| format!("{batch:?}"))
+        transaction.encode(ApplyOptions::default()).ok().map(|batch| format!("{:?}", batch.bytes()))
     };
     // Only what can be sent has words for all of it.
     let Some(before) = sent(transaction) else { return };

@@ -42,7 +42,14 @@ pub(in crate::json) fn of_packet(node: &Node<'_>, within: Within<'_>) -> Parsed<
 /// The types of an expression's value.
 pub(in crate::json) fn types_of(of: &Expression) -> Vec<Typed> {
     match of {
-        Expression::Concat(parts) => parts.iter().flat_map(types_of).collect(),
+        Expression::Concat(parts) => {
+            let types: Vec<_> = parts.iter().map(types_of).collect();
+            // A part of which the type is not known leaves all others without their place.
+            match types.iter().any(Vec::is_empty) {
+                true => Vec::new(),
+                false => types.concat().into_iter().map(Typed::without_limit).collect(),
+            }
+        }
         Expression::Binary(binary) if Typed::of(of).is_none() => types_of(&binary.left),
         single => Typed::of(single).into_iter().collect(),
     }
@@ -246,7 +253,8 @@ pub(in crate::json) fn mapping<V>(
             None => Err(node.wrong("a map: \"@name\" or {\"set\": [[KEY, VALUE], ...]}")),
         };
     }
-    let types = types_of(key);
+    // nft does not compare what is looked up in a map with the results that there may be.
+    let types: Vec<_> = types_of(key).into_iter().map(Typed::without_limit).collect();
     let pairs = node.need("set", "pairs of keys and values")?;
     let pair = |pair: Node<'_>| {
         let [key, to] = pair.pair("a pair of a key and a value")?;

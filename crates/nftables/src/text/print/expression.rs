@@ -120,9 +120,15 @@ impl Display for Typed<'_> {
             }
             Expression::Value(value) => write_value(f, value, first, with),
             Expression::Prefix(prefix) => {
-                // A name without quotes is read together with the slash.
-                let is_word = first.is_some_and(|kind| kind.part.data_type() == DataType::ETHER_TYPE);
-                write_value(f, &prefix.value, first, if is_word { with.bare() } else { with })?;
+                // A name without quotes is read together with the slash, and `0:1` takes none.
+                let kind = first.filter(|kind| kind.part.data_type() != DataType::CLASSID);
+                let is_quoted = match (&prefix.value, kind) {
+                    (Value::Number(number), Some(kind)) => {
+                        with.options.symbols.contains_key(&(kind.part.data_type(), *number))
+                    }
+                    _ => false,
+                };
+                write_value(f, &prefix.value, kind, if is_quoted { with } else { with.bare() })?;
                 write!(f, "/{}", prefix.length)
             }
             Expression::Range(range) => {
@@ -170,8 +176,9 @@ fn write_concat(
 fn range_of(prefix: &Prefix, part: Part) -> Expression {
     let Value::Number(low) = prefix.value else { return Expression::Prefix(Box::new(prefix.clone())) };
     let free = (part.bytes() * 8).saturating_sub(prefix.length.into());
-    let last = u32::try_from(free).ok().and_then(|free| u64::MAX.checked_shr(64_u32.saturating_sub(free)));
-    Expression::Range(Box::new((Value::Number(low), Value::Number(low | last.unwrap_or(0)))))
+    let free = u32::try_from(free).ok().and_then(|free| u64::MAX.checked_shr(64_u32.saturating_sub(free)));
+    let free = free.unwrap_or(0);
+    Expression::Range(Box::new((Value::Number(low & !free), Value::Number(low | free))))
 }
 
 fn write_binary(f: &mut Formatter<'_>, binary: &Binary, of: &[Kind], with: Wording<'_>) -> fmt::Result {

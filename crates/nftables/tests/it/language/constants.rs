@@ -54,6 +54,7 @@ const OTHERS: &[(&str, DataType, u32)] = &[
     ("symhash mod 4", DataType::INTEGER, 2),
     ("jhash ip saddr mod 4", DataType::INTEGER, 2),
     ("ipsec in reqid", DataType::INTEGER, 32),
+    ("numgen random mod 5 offset 3", DataType::INTEGER, 3),
 ];
 
 fn keys() -> Vec<Key> {
@@ -267,6 +268,36 @@ fn constants_that_a_key_cannot_have_are_refused_as_by_nft() {
     for (reason, count, _) in MEANT.iter().filter(|_| !is_whole) {
         assert_eq!(counts.get(reason).copied().unwrap_or(0), *count, "{reason}");
     }
+}
+
+#[test]
+#[cfg(feature = "json")]
+fn what_is_taken_as_text_is_the_same_through_json() {
+    let (mut taken, mut failures) = (0, String::new());
+    for sample in &samples() {
+        let script = format!("table {} t {{\n chain c {{\n  {}\n }}\n}}\n", sample.family, sample.rule);
+        let Ok(read) = Transaction::parse(&script) else { continue };
+        let Ok(batch) = read.encode(ApplyOptions::default()) else { continue };
+        taken += 1;
+        let same = |other: &Transaction| match other.encode(ApplyOptions::default()) {
+            Ok(other) if other.bytes().ok() == batch.bytes().ok() => Ok(()),
+            Ok(_) => Err("another batch".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let json = read.to_json().to_string();
+        let again = Transaction::from_json(&json).map_err(|error| error.to_string());
+        let again = again.and_then(|of| same(&of).map(|()| of)).map_err(|error| format!("{json}: {error}"));
+        let again = again.and_then(|of| {
+            let text = of.to_string();
+            let read = Transaction::parse(&text).map_err(|error| error.to_string());
+            read.and_then(|of| same(&of)).map_err(|error| format!("{text}: {error}"))
+        });
+        if let Err(error) = again {
+            writeln!(failures, "{} {}\n  {error}", sample.family, sample.rule).expect("a string grows");
+        }
+    }
+    println!("{taken} rules");
+    assert!(failures.is_empty(), "{failures}");
 }
 
 /// Calls `one` for each that fails, found by halves.
