@@ -40,6 +40,21 @@
 //!   later version accepts is never refused. Raw bytes by offset, and sets of integers without an expression,
 //!   agree with every type. Of elements only the widths of their parts are compared
 //!   (`check/elements.rs`), because not every type of nft has a Rust type of its own.
+//!
+//! Some words are read that nft 1.0.6 refuses, and mean what they say:
+//!
+//! | text | |
+//! |---|---|
+//! | `limit rate until 5/minute`, `policy = { established : 1h }` | as later versions |
+//! | `flags dormant,owner` | as later versions |
+//! | `type day`, `type hour`, `type ct_label` | what nft lists, or later versions read |
+//! | a chain of the hooks of family netdev without a device | as nft 1.0.8; no packet enters it |
+//! | `tcp dport << 1 == 4` | a shifted value is a number, as in nft 1.0.7 |
+//! | `delete element ip t s { 4-5 }` in the file that adds `1-9` with `auto-merge` | the rest stays |
+//! | lines that end with a carriage return | it is a space |
+//!
+//! Refused, where nft 1.0.6 means other days, dates or numbers than it is told: `meta day "Friday"-"Monday"`,
+//! dates before 1970 and from 2554 on, `24:00`, a `burst` above 32 bits.
 
 pub use crate::check::LowerError;
 #[cfg(feature = "text")]

@@ -10,7 +10,7 @@ use crate::apply::auto_merge::{Origin, Sent};
 use crate::apply::opening::openings;
 use crate::apply::resolve::Resolved;
 use crate::check::LowerError;
-use crate::check::elements::{backwards_range, type_mismatch, undeclared_statement};
+use crate::check::elements::{backwards_range, range_of_names, type_mismatch, undeclared_statement};
 use crate::compile::lower::{self, AnonymousSet, Before, Lowered, Refused, lower};
 use crate::error::Error;
 use crate::family::Family;
@@ -121,7 +121,10 @@ impl<'t> Encoder<'t> {
                 table.encode(&mut self.message(NFT_MSG_NEWTABLE, flags, table.id.family, tag));
             }
             Object::Chain(chain) => {
-                chain.encode(&mut self.message(NFT_MSG_NEWCHAIN, flags, chain.id.table.family, tag));
+                let family = chain.id.table.family;
+                let checked = chain.base.as_ref().map_or(Ok(()), |base| base.check(family));
+                checked.map_err(|cause| refused(index, &format_args!("chain {}", chain.id), cause))?;
+                chain.encode(&mut self.message(NFT_MSG_NEWCHAIN, flags, family, tag));
             }
             Object::Set(set) => {
                 let refused = |cause| refused(index, &format_args!("{} {}", set.word(), set.id), cause);
@@ -144,6 +147,7 @@ impl<'t> Encoder<'t> {
             }
             Object::Elements(elements) => {
                 self.fits(index, elements, examined)?;
+                range_of_names(examined).map_or(Ok(()), |cause| Err(of_elements(index, elements, cause)))?;
                 for element in examined {
                     check_element_statements(element.statements())
                         .map_err(|cause| of_elements(index, elements, cause))?;

@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 
 use crate::check::LowerError;
+use crate::datatype::DataType;
 use crate::key::{Key, Part, is_byte_swapped, types_of};
 use crate::object::{Element, ElementData, Set, SetData, SetFlags};
 
@@ -79,15 +80,41 @@ pub(crate) fn no_statements(set: &Set) -> (String, String) {
 /// Returns the first range that ends before it starts. In an interval set its end would belong to no
 /// interval, and the kernel would extend the range up to the next element.
 pub(crate) fn backwards_range(elements: &[Element]) -> Option<LowerError> {
+    let range = first_range(elements, |low, high| !is_ordered(low, high))?;
+    Some(LowerError::Backwards { range })
+}
+
+/// Returns the error for the first range from a name to another: nft refuses it, and the kernel would compare
+/// the letters. A pattern as `eth*` is a range as well. One that another program has added may be deleted.
+pub(crate) fn range_of_names(elements: &[Element]) -> Option<LowerError> {
+    let is_name = |part: Part| matches!(part.data_type(), DataType::IFNAME | DataType::STRING);
+    let expression = first_range(elements, |low, high| {
+        let mut parts = low.parts().zip(high.parts());
+        parts.any(|((part, low), (_, high))| is_name(part) && !is_pattern(low, high))
+    })?;
+    Some(LowerError::Unsupported { what: NAMES_HAVE_NO_ORDER, expression })
+}
+
+/// Why there is no range of names.
+pub(crate) const NAMES_HAVE_NO_ORDER: &str = "names have no order, so that there are no ranges of them";
+
+/// Returns the first range of keys or values that is such.
+fn first_range(elements: &[Element], is_such: impl Fn(&Key, &Key) -> bool) -> Option<String> {
     elements.iter().filter(|element| element.has_ranges()).find_map(|element| {
         let keys = element.end().map(|end| (element.key(), end));
         let values = match element.data() {
             ElementData::Range(low, high) => Some((low, high)),
             _ => None,
         };
-        let (low, high) = [keys, values].into_iter().flatten().find(|(low, high)| !is_ordered(low, high))?;
-        Some(LowerError::Backwards { range: format!("{low}-{high}") })
+        let (low, high) = [keys, values].into_iter().flatten().find(|(low, high)| is_such(low, high))?;
+        Some(format!("{low}-{high}"))
     })
+}
+
+/// Whether these are the first and the last of the names that begin alike, or one name.
+fn is_pattern(low: &[u8], high: &[u8]) -> bool {
+    let mut differing = low.iter().zip(high).skip_while(|(low, high)| low == high);
+    differing.all(|bounds| bounds == (&0, &0xff))
 }
 
 fn is_ordered(low: &Key, high: &Key) -> bool {
@@ -189,6 +216,26 @@ mod tests {
         assert_eq!(undeclared_statement(&set(), &[IP.into()]), None);
         assert_eq!(said(set().statement(Counter::default())), None);
         assert_eq!(said(set().flags(SetFlags::DYNAMIC)), None);
+    }
+
+    #[test]
+    fn names_have_no_ranges() {
+        let name = |name: &str| crate::InterfaceName::new(name).unwrap();
+        // `ab*`, as the kernel has it.
+        let last = |stem: &[u8]| {
+            let mut bytes = [0xff; 16];
+            bytes.iter_mut().zip(stem).for_each(|(byte, of)| *byte = *of);
+            let mut key = Key::new();
+            key.try_append(Part::Type(DataType::IFNAME), &bytes).unwrap();
+            key
+        };
+        let said = |element| range_of_names(&[element]).map(|error| error.to_string());
+        assert!(said(Element::range(name("a"), name("b"))).unwrap().starts_with(NAMES_HAVE_NO_ORDER));
+        assert!(said(Element::range((name("a"), Mark(1)), (name("b"), Mark(1)))).is_some());
+        assert_eq!(said(Element::range((name("a"), Mark(1)), (name("a"), Mark(2)))), None);
+        assert_eq!(said(Element::new(name("a"))), None);
+        assert_eq!(said(Element::range(name("ab"), last(b"ab"))), None);
+        assert!(said(Element::range(name("aa"), last(b"ab"))).is_some());
     }
 
     #[test]

@@ -170,11 +170,11 @@ impl<'a> Judge<'a> {
             Expression::Ct(ct) => match ct.key {
                 CtKey::SADDR_IP | CtKey::DADDR_IP => self.network(Family::IP, expression),
                 CtKey::SADDR_IP6 | CtKey::DADDR_IP6 => self.network(Family::IP6, expression),
-                CtKey::SADDR | CtKey::DADDR
-                    if self.context.may_be_of_two_families() && ct.family.is_none() =>
-                {
-                    Err(needs_family().of(expression))
-                }
+                CtKey::SADDR | CtKey::DADDR => match ct.family {
+                    Some(family) => self.network(family, expression),
+                    None if self.context.may_be_of_two_families() => Err(needs_family().of(expression)),
+                    None => Ok(()),
+                },
                 _ => Ok(()),
             },
             // What the rule has matched before does not count: nft lists such a rule, which never matches.

@@ -3,6 +3,7 @@
 use sluicegate_netlink::text::{byte_len, encode};
 
 use crate::check::LowerError;
+use crate::check::elements::NAMES_HAVE_NO_ORDER;
 use crate::datatype::{DataType, Order};
 use crate::key::{Part, integer_bytes};
 use crate::name::InterfaceName;
@@ -35,6 +36,10 @@ impl Bounds {
             }
             Expression::Value(value) => place.bytes(value).map(Self::single),
             Expression::Prefix(prefix) => Self::of_prefix(prefix, place),
+            // To nft 1.0.6 and later they have none, and the kernel would compare the letters.
+            Expression::Range(_) if matches!(place.part.data_type(), DataType::IFNAME | DataType::STRING) => {
+                Err(LowerError::Unsupported { what: NAMES_HAVE_NO_ORDER, expression: expression.to_string() })
+            }
             Expression::Range(range) => {
                 let (low, high) = (place.bytes(&range.0)?, place.bytes(&range.1)?);
                 // In host byte order of a little-endian machine the most significant byte is the last one.

@@ -138,14 +138,16 @@ fn base_chain(of: &Node<'_>, family: Family) -> Parsed<BaseChain> {
     if hook.number(family).is_none() {
         return Err(hook_node.wrong(&format!("a hook of family {family}")));
     }
-    Ok(BaseChain {
+    let base = BaseChain {
         kind,
         hook,
         priority: priority(&of.need("prio", "a priority")?, family, hook)?,
         policy: policy(of)?,
         devices: devices(of)?,
         offload: !flags(of, "a flag of a chain", &[("offload", ())])?.is_empty(),
-    })
+    };
+    base.check(family).map_err(|error| hook_node.wrong(&format!("a hook as its devices say ({error})")))?;
+    Ok(base)
 }
 
 fn policy(of: &Node<'_>) -> Parsed<Option<Policy>> {

@@ -16,6 +16,8 @@ use crate::tree::Value;
 #[derive(Debug, Default)]
 pub(crate) struct ChainBlock {
     base: Option<BaseChain>,
+    /// Where its hook is said.
+    hook: Option<Span>,
     policy: Option<Policy>,
     offload: bool,
     comment: Option<Comment>,
@@ -55,6 +57,7 @@ impl Parser<'_, '_> {
                     return Err(Problem::new(start, "this chain has a type and a hook already"));
                 }
                 block.base = Some(self.hook_line()?);
+                block.hook = Some(self.since(start));
             }
             "policy" => {
                 self.next();
@@ -88,10 +91,14 @@ impl Parser<'_, '_> {
 
     /// The chain of a block that has been read.
     pub(crate) fn chain_of(&self, block: ChainBlock, id: ChainId, start: Span) -> Parsed<Chain> {
-        block.chain(id).ok_or_else(|| {
+        let span = block.hook.unwrap_or(start);
+        let chain = block.chain(id).ok_or_else(|| {
             Problem::new(start, "these devices have no hook")
                 .help("say `type filter hook ingress devices = { ... } priority 0;`")
-        })
+        })?;
+        let checked = chain.base.as_ref().map_or(Ok(()), |base| base.check(chain.id.table.family));
+        checked.map_err(|error| self.refused(error, span))?;
+        Ok(chain)
     }
 
     /// A word that may be in quotes.
@@ -108,20 +115,13 @@ impl Parser<'_, '_> {
 
     /// `type filter hook input priority 0`
     fn hook_line(&mut self) -> Parsed<BaseChain> {
-        let start = self.next().span;
+        self.next();
         let kind = self.one_of(&[("filter", 0), ("nat", 1), ("route", 2)])?;
         let kind = [ChainType::Filter, ChainType::Nat, ChainType::Route].into_iter().nth(kind);
         self.want_word("hook")?;
         let family = self.family();
         let (hook, _) = self.hook(family)?;
         let devices = self.devices()?;
-        if devices.is_empty() && (family == Family::NETDEV || hook == Hook::Ingress) && hook != Hook::Egress {
-            // Newer versions of nft take a chain without a device yet; 1.0.6 does not.
-            if family != Family::NETDEV {
-                return Err(Problem::new(self.since(start), "the hook `ingress` is of a device")
-                    .help("say `device \"eth0\"` before `priority`"));
-            }
-        }
         let priority = self.priority(family, hook)?;
         let kind = kind.unwrap_or(ChainType::Filter);
         Ok(BaseChain { kind, hook, priority, policy: None, devices, offload: false })

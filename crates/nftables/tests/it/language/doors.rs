@@ -6,7 +6,8 @@
 use sluicegate_nftables::lang::Statement;
 use sluicegate_nftables::lang::parse::Script;
 use sluicegate_nftables::{
-    ApplyOptions, Chain, DataType, Error, Family, Name, Set, Table, TableId, Transaction,
+    ApplyOptions, Chain, ChainType, DataType, Error, Family, Hook, Name, Priority, Set, Table, TableId,
+    Transaction,
 };
 
 use crate::language::kernel::namespace;
@@ -128,6 +129,82 @@ fn nft_refuses_the_text_in_that_statement_too() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Every hook of every family, with and without a device: all doors take what nft takes, and in family netdev
+/// chains without a device, which nft takes since 1.0.8 and the kernel since 6.4.
+#[test]
+fn the_hooks_of_devices_have_one_through_each_door() {
+    if !testns::have(&["nft"]) {
+        return;
+    }
+    let Some(namespace) = namespace() else { return };
+    let families = [Family::IP, Family::IP6, Family::INET, Family::ARP, Family::BRIDGE, Family::NETDEV];
+    let (mut faults, mut taken) = (Vec::new(), 0);
+    for (family, hook, device) in families.into_iter().flat_map(|family| {
+        Hook::ALL.iter().flat_map(move |hook| [false, true].map(|device| (family, *hook, device)))
+    }) {
+        let id = TableId::new(family, "t".parse().unwrap());
+        let chain = Chain::base(id.chain("c".parse().unwrap()), ChainType::Filter, hook, Priority(0));
+        let chain = if device { chain.devices(["lo".parse().unwrap()]) } else { chain };
+        let mut values = Transaction::new();
+        values.add(Table::new(id)).add(chain);
+        let (text, json) = (values.to_string(), values.to_json().to_string());
+        let is_later = family == Family::NETDEV && hook.number(family).is_some() && !device;
+        let doors = [
+            is_later || namespace.run(|| testns::feed(&["nft", "-c", "-f", "-"], &text)).status.success(),
+            Transaction::parse(&text).is_ok(),
+            Transaction::from_json(&json).is_ok(),
+            values.encode(ApplyOptions::default()).is_ok(),
+        ];
+        taken += usize::from(doors[0]);
+        if doors.iter().any(|door| *door != doors[0]) {
+            faults.push(format!("{doors:?}: {text}"));
+        }
+    }
+    assert!(taken > 0 && faults.is_empty(), "{taken} taken\n{}", faults.join("\n"));
+}
+
+/// nft refuses all of these: "Range expression is undefined for network interface name types".
+#[test]
+fn names_have_no_ranges_in_json() {
+    const WORLD: &str = r#"{"add": {"table": {"family": "inet", "name": "t"}}},
+        {"add": {"chain": {"family": "inet", "table": "t", "name": "c"}}}"#;
+    let rule = |of: &str| {
+        format!(r#"{{"add": {{"rule": {{"family": "inet", "table": "t", "chain": "c", "expr": [{of}]}}}}}}"#)
+    };
+    let matching = |key: &str, right: &str| {
+        rule(&format!(r#"{{"match": {{"op": "==", "left": {key}, "right": {right}}}}}"#))
+    };
+    let name = r#"{"meta": {"key": "iifname"}}"#;
+    let both = r#"{"concat": [{"meta": {"key": "oifname"}}, {"meta": {"key": "mark"}}]}"#;
+    let wrong = [
+        matching(name, r#"{"range": ["a", "b"]}"#),
+        matching(r#"{"osf": {"key": "name"}}"#, r#"{"range": ["a", "b"]}"#),
+        matching(name, r#"{"set": ["x", {"range": ["a", "b"]}]}"#),
+        matching(both, r#"{"set": [{"concat": [{"range": ["a", "b"]}, 1]}]}"#),
+        rule(&format!(
+            r#"{{"vmap": {{"key": {name},
+                "data": {{"set": [[{{"range": ["a", "b"]}}, {{"accept": null}}]]}}}}}}"#
+        )),
+        r#"{"add": {"set": {"family": "inet", "table": "t", "name": "s", "type": "ifname",
+            "flags": ["interval"], "elem": [{"range": ["a", "b"]}]}}}"#
+            .to_owned(),
+    ];
+    let right = [
+        matching(name, r#"{"set": ["x", "a*"]}"#),
+        matching(both, r#"{"set": [{"concat": ["x", {"range": [1, 3]}]}]}"#),
+    ];
+    let read = |command: &String| {
+        let read = Transaction::from_json(&format!(r#"{{"nftables": [{WORLD}, {command}]}}"#));
+        read.map_err(|error| error.to_string())
+            .and_then(|read| read.encode(ApplyOptions::default()).map_err(|error| error.to_string()))
+    };
+    for command in &wrong {
+        let said = read(command).map(drop).expect_err(command);
+        assert!(said.contains("names have no order"), "{command}: {said}");
+    }
+    right.iter().for_each(|command| drop(read(command).expect(command)));
 }
 
 fn parse(table: &TableId, text: &str) -> Option<Statement> {
