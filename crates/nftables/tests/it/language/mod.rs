@@ -27,3 +27,5 @@ mod rules;
 mod scripts;
 mod size;
 mod wrong;
+#[cfg(feature = "json")]
+mod wrong_doors;

@@ -21,7 +21,7 @@ use crate::language::kernel::{self, namespace};
 use crate::language::known;
 use crate::language::rules::Other;
 
-const WORLD: &str = include_str!("wrong/world.nft");
+pub(crate) const WORLD: &str = include_str!("wrong/world.nft");
 
 /// A verdict of nft.
 #[derive(Debug, PartialEq, Eq)]
