@@ -207,10 +207,7 @@ pub(super) fn dscp_class(word: &str) -> Read {
 }
 
 pub(super) fn log_level(word: &str) -> Read {
-    let named = names::LOG_LEVELS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(word))
-        .map(|(_, level)| u64::from(*level));
+    let named = names::LOG_LEVELS.iter().find(|(name, _)| *name == word).map(|(_, level)| u64::from(*level));
     match named.or_else(|| integer(word)) {
         Some(level) if level <= 7 => Ok(level.to_string()),
         _ => Err("expected a level from 0 to 7, or its name in syslog(3)".into()),

@@ -360,24 +360,39 @@ pub(super) fn hex_string(word: &str) -> Read {
 }
 
 /// Returns the bytes that the string match looks for.
+///
+/// What iptables 1.8.9 reads as other text than it says is refused: of `|61||62|` it makes `a|62`, and of `a\b`,
+/// whose backslash is to take a bar as it is, `abb`.
 pub(crate) fn string_bytes(word: &str, hex: bool) -> Option<Vec<u8>> {
     if !hex {
         return Some(encode(word).into_owned());
     }
+    let parts: Vec<_> = word.split('|').collect();
+    if parts.len().is_multiple_of(2) || word.contains(['\\']) {
+        return None;
+    }
     let mut bytes = Vec::new();
-    for (at, part) in word.split('|').enumerate() {
-        if at % 2 == 0 {
+    for (at, part) in parts.iter().enumerate() {
+        if at % 2 == 1 {
+            hex_block(part, &mut bytes)?;
+        } else if part.is_empty() && at > 0 && at + 1 < parts.len() {
+            return None;
+        } else {
             bytes.extend_from_slice(&encode(part));
-            continue;
-        }
-        let digits: String = part.chars().filter(|c| *c != ' ').collect();
-        for pair in digits.as_bytes().chunks(2) {
-            let pair =
-                std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2 && !pair.starts_with('+'))?;
-            bytes.push(u8::from_str_radix(pair, 16).ok()?);
         }
     }
-    word.matches('|').count().is_multiple_of(2).then_some(bytes)
+    Some(bytes)
+}
+
+/// Reads pairs of digits: blanks may stand before the first, and one behind each.
+fn hex_block(block: &str, bytes: &mut Vec<u8>) -> Option<()> {
+    let mut rest = block.trim_start_matches(' ').as_bytes();
+    while let [high, low, behind @ ..] = rest {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        bytes.push(u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?);
+        rest = behind.strip_prefix(b" ").unwrap_or(behind);
+    }
+    (rest.is_empty() && !block.trim_start_matches(' ').is_empty()).then_some(())
 }
 
 /// `count,code jt jf k,...`
@@ -469,3 +484,26 @@ const CHUNKS: &[(&str, &str)] = &[
     ("ASCONF", ""),
     ("I_FORWARD_TSN", ""),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hex_string_that_the_tool_reads_as_other_text_is_refused() {
+        let read = |word| string_bytes(word, true).map(|bytes| String::from_utf8(bytes).expect("ASCII"));
+        for (word, text) in [
+            ("x y", "x y"),
+            ("|61|62", "a62"),
+            ("|  61 6263 |d", "abcd"),
+            ("|61|  |62|", "a  b"),
+            ("|61|b|62|c", "abbc"),
+        ] {
+            assert_eq!(read(word).as_deref(), Some(text), "{word}");
+        }
+        let wrong = ["|61||62|", "a||b", "||", "| |", "|61", "|6 1|", "|61  62|", "|6|", "|+6|", "|\u{e9}|"];
+        for word in wrong.into_iter().chain([r"a\b", r"\|61\|"]) {
+            assert_eq!(read(word), None, "{word}");
+        }
+    }
+}

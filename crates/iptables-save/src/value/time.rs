@@ -54,9 +54,7 @@ fn parts_of_date(word: &str) -> Option<String> {
 
 pub(super) fn week_days(word: &str) -> Read {
     let day = |part: &str| {
-        let named = WEEK.iter().position(|name| {
-            part.len() >= 2 && name.get(..part.len()).is_some_and(|head| head.eq_ignore_ascii_case(part))
-        });
+        let named = WEEK.iter().position(|name| part.len() >= 2 && name.starts_with(part));
         named.or_else(|| {
             integer(part)
                 .and_then(|number| usize::try_from(number).ok()?.checked_sub(1))
@@ -65,7 +63,7 @@ pub(super) fn week_days(word: &str) -> Read {
     };
     let days = days(word, day)
         .ok_or("expected days of the week (`a,b`): Mon, Tue, Wed, Thu, Fri, Sat, Sun or 1 to 7")?;
-    Ok(days.iter().filter_map(|day| WEEK.get(*day)).copied().collect::<Vec<_>>().join(","))
+    Ok(days.iter().filter_map(|day| WEEK.get(*day)?.get(..3)).collect::<Vec<_>>().join(","))
 }
 
 pub(super) fn month_days(word: &str) -> Read {
@@ -90,4 +88,5 @@ fn decimal(part: &str, most: usize) -> Option<u32> {
     fits.then(|| part.parse().ok())?
 }
 
-const WEEK: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// Of which iptables-save prints three letters.
+const WEEK: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -45,23 +45,16 @@ fn string(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     Ok(())
 }
 
-/// Reads text with bytes in hexadecimal between bars.
+/// Reads bytes in hexadecimal between two bars, the one way in which they are saved.
 fn hex_string(word: &str) -> Result<Vec<u8>, Mismatch> {
-    let wrong = || Mismatch::expected("bytes in hexadecimal between bars").found(word);
-    let mut bytes = Vec::new();
-    for (at, part) in word.split('|').enumerate() {
-        if at % 2 == 0 {
-            bytes.extend_from_slice(&encode(part));
-            continue;
-        }
-        let digits: Vec<_> = part.bytes().filter(|byte| *byte != b' ').collect();
-        for pair in digits.chunks(2) {
-            let pair =
-                std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2 && !pair.starts_with('+'));
-            bytes.push(u8::from_str_radix(pair.ok_or_else(wrong)?, 16).map_err(|_| wrong())?);
-        }
-    }
-    Ok(bytes)
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    let digits = word.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
+    let bytes = digits.and_then(|digits| digits.as_bytes().chunks(2).map(pair).collect());
+    bytes.ok_or_else(|| Mismatch::expected("bytes in hexadecimal between two bars").found(word))
 }
 
 fn read_string(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
