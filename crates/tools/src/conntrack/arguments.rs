@@ -1,6 +1,6 @@
 //! The command line, by the rules of `getopt_long` as conntrack(8) uses it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::output::tell;
 use ipnet::IpNet;
@@ -438,9 +438,9 @@ impl Parser {
             'g' => self.filter.nat.destination = Some(self.translation(value)?),
             'j' => self.filter.nat.any = Some(self.translation(value)?),
             'o' => return self.output(value),
-            'w' => self.filter.zone = Some(number(value, "zone")?),
-            '(' => self.filter.original.zone = Some(number(value, "zone")?),
-            ')' => self.filter.reply.zone = Some(number(value, "zone")?),
+            'w' => self.filter.zone = Some(zone(value)?),
+            '(' => self.filter.original.zone = Some(zone(value)?),
+            ')' => self.filter.reply.zone = Some(zone(value)?),
             'l' => self.wanted_labels.extend(value.split(',').map(str::to_owned)),
             'z' => self.zero = true,
             't' => self.timeout = Some(number(value, "timeout")?),
@@ -477,7 +477,11 @@ impl Parser {
     }
 
     fn address(&mut self, text: &str) -> Result<IpAddr, Failure> {
-        let Ok(address) = text.parse() else { return usage(format!("Invalid IP address `{text}'")) };
+        let parsed = match text.contains(':') {
+            true => text.parse().ok(),
+            false => aton(text).map(IpAddr::V4),
+        };
+        let Some(address) = parsed else { return usage(format!("Invalid IP address `{text}'")) };
         self.same_family(Family::of(address))?;
         Ok(address)
     }
@@ -725,7 +729,7 @@ fn table(word: Option<&str>) -> Result<Table, Failure> {
 }
 
 fn protocol(text: &str) -> Result<Protocol, Failure> {
-    let numbered = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit())).map(Protocol);
+    let numbered = c_number(text).and_then(|number| u8::try_from(number).ok()).map(Protocol);
     let found =
         sluicegate_conntrack::protocol::from_name(text).or(numbered).or_else(|| in_protocols_file(text));
     found.ok_or_else(|| Failure::Usage(format!("`{text}' unsupported protocol")))
@@ -760,6 +764,24 @@ fn c_number(text: &str) -> Option<u32> {
         },
     };
     if digits.starts_with(['+', '-']) { None } else { u32::from_str_radix(digits, radix).ok() }
+}
+
+fn zone(text: &str) -> Result<u16, Failure> {
+    let number = c_number(text).and_then(|number| u16::try_from(number).ok());
+    number.ok_or_else(|| Failure::Usage(format!("Invalid zone `{text}'")))
+}
+
+/// Reads one to four numbers as `inet_aton(3)` does, which conntrack(8) asks: the last fills the bytes that are
+/// left, so that `10` is 0.0.0.10.
+fn aton(text: &str) -> Option<Ipv4Addr> {
+    let mut parts = text.split('.').map(c_number).collect::<Option<Vec<_>>>()?;
+    let last = parts.pop().filter(|_| parts.len() < 4)?;
+    let mut bits = 0;
+    for (part, shift) in parts.iter().zip([24, 16, 8]) {
+        bits |= u32::from(u8::try_from(*part).ok()?) << shift;
+    }
+    let most = u32::MAX.checked_shr(8 * u32::try_from(parts.len()).ok()?)?;
+    (last <= most).then(|| Ipv4Addr::from(bits | last))
 }
 
 fn number<N: std::str::FromStr>(text: &str, what: &str) -> Result<N, Failure> {
