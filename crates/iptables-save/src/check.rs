@@ -436,7 +436,7 @@ pub(crate) fn chain_name(name: &str) -> Result<(), ChainNameFault> {
     if name.starts_with(['-', '!']) {
         return Err(ChainNameFault::Start);
     }
-    if name.contains(|c: char| c.is_ascii_whitespace() || c.is_ascii_control()) {
+    if name.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
         return Err(ChainNameFault::Blank);
     }
     Ok(())

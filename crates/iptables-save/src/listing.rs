@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
+use crate::encoding::byte_len;
 use crate::ext::Family;
 use crate::spec::{OptionUse, Spec};
 use crate::tree::{Chain, Counters, Rule, Table};
@@ -134,7 +135,7 @@ impl Listing {
             name => name.unwrap_or_default(),
         };
         let shown = |name: &str, any: &str| {
-            let (not, value) = value(spec.generic(name), any, str::to_owned);
+            let (not, value) = value(spec.generic(name), any);
             format!("{not}{value}")
         };
         let fragment = match spec.generic("fragment") {
@@ -150,15 +151,17 @@ impl Listing {
             let shown = shown(name, everywhere);
             shown.strip_suffix(host).map_or(shown.clone(), str::to_owned)
         };
-        Ok(format!(
-            "{target} {} opt {fragment} in{} out{} {}  ->{}  {}\n",
+        let mut line = format!(
+            "{target} {} opt {fragment} in{} out{} {}  ->{}  ",
             shown("protocol", "all"),
             shown("in-interface", "*"),
             shown("out-interface", "*"),
             address("source"),
             address("destination"),
-            self.extensions(&spec)
-        ))
+        );
+        self.extensions(&mut line, &spec);
+        line.push('\n');
+        Ok(line)
     }
 
     /// Reads the words of a rule, if it has any.
@@ -216,7 +219,7 @@ impl Listing {
     }
 
     fn of_rule(&self, rule: &Rule<'_>, spec: Option<&Spec<'_>>, number: usize) -> String {
-        let mut line = String::new();
+        let mut line = String::with_capacity(128);
         if self.line_numbers {
             let _ = write!(line, "{number:<4} ");
         }
@@ -230,61 +233,66 @@ impl Listing {
             Some("NOTRACK") => "CT",
             name => name.unwrap_or_default(),
         };
-        let _ = write!(line, "{target:<9} ");
-        let any = |name, any: &str| value(spec.generic(name), any, str::to_owned);
-        let number = |name: &str| match protocol_number(name) {
-            Some(number) if self.names.is_none() => number.to_string(),
-            _ => name.to_owned(),
-        };
-        let no_protocol = if self.names.is_some() { "all" } else { "0" };
-        let (not, protocol) = value(spec.generic("protocol"), no_protocol, number);
-        let fragment = match spec.generic("fragment") {
-            None => "--",
-            Some(option) if option.negated => "!f",
-            Some(_) => "-f",
-        };
-        let _ = write!(line, "{not}{protocol:<4} {fragment} ");
+        column(&mut line, target, 9);
+        let (not, protocol) = value(spec.generic("protocol"), if self.names.is_some() { "all" } else { "0" });
+        line.push(not);
+        match protocol_number(protocol).filter(|_| self.names.is_none()) {
+            Some(number) => column(&mut line, &number.to_string(), 4),
+            None => column(&mut line, protocol, 4),
+        }
+        line.push_str(match spec.generic("fragment") {
+            None => "-- ",
+            Some(option) if option.negated => "!f ",
+            Some(_) => "-f ",
+        });
         if self.verbose {
+            line.push(' ');
             for name in ["in-interface", "out-interface"] {
-                let (not, interface) = any(name, "*");
-                let interface = format!("{not}{interface}");
-                let interface = interface.trim_start();
-                let _ = write!(line, "{}{interface:<6} ", if name == "in-interface" { " " } else { "" });
+                let (not, interface) = value(spec.generic(name), "*");
+                match not {
+                    ' ' => column(&mut line, interface, 6),
+                    _ => column(&mut line, &format!("!{interface}"), 6),
+                }
             }
         }
-        let everywhere = if self.family == Family::Ipv4 { "0.0.0.0/0" } else { "::/0" };
+        let (everywhere, host) = match self.family {
+            Family::Ipv4 => ("0.0.0.0/0", "/32"),
+            Family::Ipv6 => ("::/0", "/128"),
+        };
         for name in ["source", "destination"] {
-            let (not, network) = any(name, everywhere);
-            let host = if self.family == Family::Ipv4 { "/32" } else { "/128" };
+            let (not, network) = value(spec.generic(name), everywhere);
             let address = network.strip_suffix(host);
             let shown = match (self.names, address) {
                 (Some(_), None) if network == everywhere => Some("anywhere".to_owned()),
                 (Some(names), Some(address)) => address.parse().ok().and_then(names.host),
                 _ => None,
             };
-            let _ = write!(line, "{not}{:<19} ", shown.as_deref().or(address).unwrap_or(&network));
+            line.push(not);
+            column(&mut line, shown.as_deref().or(address).unwrap_or(network), 19);
         }
-        line.push_str(&self.extensions(spec));
+        self.extensions(&mut line, spec);
         line.push('\n');
         line
     }
 
-    fn extensions(&self, spec: &Spec<'_>) -> String {
-        let goto = spec.target.as_ref().filter(|target| target.goto).map(|_| "[goto] ".to_owned());
-        let matches = spec.matches.iter().map(|module| match self.names {
-            Some(names) => named::of_match(module, spec, self.family, names),
-            None => forms::of_match(module, self.family),
-        });
+    fn extensions(&self, line: &mut String, spec: &Spec<'_>) {
+        if spec.target.as_ref().is_some_and(|target| target.goto) {
+            line.push_str("[goto] ");
+        }
+        for module in &spec.matches {
+            line.push_str(&match self.names {
+                Some(names) => named::of_match(module, spec, self.family, names),
+                None => forms::of_match(module, self.family),
+            });
+        }
         // A verdict and a chain have a column, and nothing to say beside it.
         let target = spec.target.as_ref().map(|target| &target.module);
-        let target = target.filter(|module| find_target(&module.name, self.family).is_some());
-        goto.into_iter()
-            .chain(matches)
-            .chain(target.map(|module| match self.names {
+        if let Some(module) = target.filter(|module| find_target(&module.name, self.family).is_some()) {
+            line.push_str(&match self.names {
                 Some(_) => named::of_target(module, self.family),
                 None => forms::of_target(module, self.family),
-            }))
-            .collect()
+            });
+        }
     }
 
     /// Returns a counter in its column.
@@ -304,8 +312,34 @@ impl Listing {
     }
 }
 
-/// Returns `!` or a blank, and the value in its column.
-fn value(option: Option<&OptionUse<'_>>, default: &str, shown: impl Fn(&str) -> String) -> (char, String) {
+/// Returns `!` or a blank, and the value.
+fn value<'a>(option: Option<&'a OptionUse<'_>>, default: &'a str) -> (char, &'a str) {
     let not = if option.is_some_and(|option| option.negated) { '!' } else { ' ' };
-    (not, option.and_then(OptionUse::value).map_or(default.to_owned(), shown))
+    (not, option.and_then(OptionUse::value).unwrap_or(default))
+}
+
+/// Writes a word and blanks behind it: the column of so many bytes, as the tool counts, and one.
+fn column(line: &mut String, word: &str, width: usize) {
+    const BLANKS: &str = "                    ";
+    line.push_str(word);
+    let left = width.saturating_sub(byte_len(word));
+    line.push_str(BLANKS.get(..=left).unwrap_or(BLANKS));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Action;
+
+    #[test]
+    fn columns_are_as_wide_as_bytes_are_many() {
+        let mut listing = Listing::new(Family::Ipv4);
+        listing.verbose = true;
+        let rule = Rule::new(Action::Append, "X", "-i eth\u{e9} ! -o a -j ACCEPT").unwrap();
+        let mut table = Table::new("filter").unwrap();
+        table.entries.push(crate::Entry::Rule(rule));
+        let line = listing.rule(&table, "X", 1).unwrap();
+        // iptables 1.8.9 counts bytes.
+        assert!(line.contains("--  eth\u{e9}  !a     "), "{line}");
+    }
 }

@@ -80,14 +80,18 @@ impl fmt::Display for Rule<'_> {
             Action::Delete | Action::DeleteNumber(_) => 'D',
             Action::Check => 'C',
         };
-        write!(f, "-{letter} {}", word(&self.chain))?;
+        f.write_char('-')?;
+        f.write_char(letter)?;
+        f.write_char(' ')?;
+        f.write_str(&word(&self.chain))?;
         if let Action::Insert(Some(number)) | Action::Replace(number) | Action::DeleteNumber(number) =
             self.action
         {
             write!(f, " {number}")?;
         }
         if !self.words.is_empty() {
-            write!(f, " {}", self.words)?;
+            f.write_char(' ')?;
+            f.write_str(&self.words)?;
         }
         f.write_char('\n')
     }

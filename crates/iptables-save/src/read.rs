@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr2;
+use memchr::{memchr_iter, memchr2};
 
 use crate::ext::{Extension, Family, OptionRow, find_match, find_target};
 use crate::names;
@@ -46,9 +46,14 @@ impl<'a> Rule<'a> {
     /// iptables-restore leaves it out of the other.
     #[must_use]
     pub fn is_for(&self, family: Family) -> bool {
-        let text = self.text();
-        let may_say = text.contains("-4") || text.contains("-6") || text.contains("--ip");
-        !may_say || self.spec().ok().and_then(|spec| spec.family).is_none_or(|only| only == family)
+        let text = self.text().as_bytes();
+        let says = |at: usize| {
+            let word = text.get(at..).unwrap_or_default();
+            matches!(word, [b'-', b'4' | b'6', ..]) || word.starts_with(b"--ip")
+        };
+        // Hardly any rule does, and all are asked.
+        !memchr_iter(b'-', text).any(says)
+            || self.spec().ok().and_then(|spec| spec.family).is_none_or(|only| only == family)
     }
 
     /// Returns the options of the rule; see [`Spec::read`].
@@ -232,7 +237,7 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong(word, "no such option"));
             };
             if !takes {
-                self.generic(name, word, None)?;
+                self.generic(name, false, word, None)?;
                 continue;
             }
             // iptables compares the whole word for these, so a value cannot be attached.
@@ -240,7 +245,7 @@ impl<'a> Reader<'a> {
                 return Err(self.wrong(word, &format!("expected a blank between `-{letter}` and its value")));
             }
             let value = (!attached.is_empty()).then(|| Cow::Owned(attached.to_owned()));
-            return self.generic(name, word, value);
+            return self.generic(name, true, word, value);
         }
         Ok(())
     }
@@ -259,7 +264,10 @@ impl<'a> Reader<'a> {
         }
         let attached = attached.map(|value| Cow::Owned(value.to_owned()));
         match found {
-            Some(Found::Generic(name)) => self.generic(name, word, attached),
+            Some(Found::Generic(name)) => {
+                let takes = LONG.iter().find(|(long, ..)| *long == name).is_some_and(|(_, takes)| *takes);
+                self.generic(name, takes, word, attached)
+            }
             Some(Found::Match(at, row)) => {
                 let owner = self.loaded.get(at).copied().flatten().map_or("", |extension| extension.name);
                 let option = self.option(owner, row, word, attached)?;
@@ -450,10 +458,10 @@ impl<'a> Reader<'a> {
     fn generic(
         &mut self,
         name: &'static str,
+        takes: bool,
         word: &Word<'a>,
         attached: Option<Cow<'a, str>>,
     ) -> Result<(), Error> {
-        let takes = LONG.iter().find(|(long, ..)| *long == name).is_some_and(|(_, takes)| *takes);
         if !takes && attached.is_some() {
             return Err(self.wrong(word, &format!("`--{name}` takes no value")));
         }

@@ -2,7 +2,7 @@
 //! options.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use crate::ext::{self, Family};
 use crate::read::is_remark;
@@ -208,12 +208,18 @@ impl<'a> Spec<'a> {
     /// # Errors
     /// [`crate::Error::Unquotable`] for a value with a line end or a zero byte.
     pub fn to_words(&self) -> Result<String, crate::Error> {
+        let mut out = Separated::new(String::with_capacity(128));
+        // Writing to a string does not fail.
+        let _ = out.spec(self);
+        if !out.unquotable {
+            return Ok(out.text);
+        }
         for module in self.matches.iter().chain(self.target.as_ref().map(|target| &target.module)) {
             quote(&module.name)?;
             module.options.iter().try_for_each(OptionUse::writable)?;
         }
         self.generic.iter().try_for_each(OptionUse::writable)?;
-        Ok(self.to_string())
+        Ok(out.text)
     }
 }
 
@@ -226,54 +232,74 @@ impl OptionUse<'_> {
 /// The words of the rule, in the order that iptables-save prints them in: generic options, matches, target.
 impl fmt::Display for Spec<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = Separated { f, first: true };
-        match self.family {
-            Some(Family::Ipv4) => out.word("-4")?,
-            Some(Family::Ipv6) => out.word("-6")?,
-            None => (),
-        }
-        if let Some(Counters { packets, bytes }) = self.counters {
-            out.word(&format!("-c {packets} {bytes}"))?;
-        }
-        for option in &self.generic {
-            let short = GENERIC.iter().find(|(long, _)| *long == option.name).map(|(_, short)| *short);
-            out.option(option, short, true, |_| false)?;
-        }
-        for module in &self.matches {
-            out.word("-m")?;
-            out.plain(&module.name)?;
-            out.options(module, false)?;
-        }
-        if let Some(Target { module, goto }) = &self.target {
-            out.word(if *goto { "-g" } else { "-j" })?;
-            out.plain(&module.name)?;
-            out.options(module, true)?;
-        }
-        Ok(())
+        Separated::new(f).spec(self)
     }
 }
 
 /// Writes words with blanks between.
-struct Separated<'f, 'g> {
-    f: &'f mut fmt::Formatter<'g>,
+struct Separated<W> {
+    text: W,
     first: bool,
+    /// Whether a word could not be quoted, and an empty one stands in its place.
+    unquotable: bool,
 }
 
-impl Separated<'_, '_> {
-    fn word(&mut self, word: &str) -> fmt::Result {
-        if !std::mem::replace(&mut self.first, false) {
-            self.f.write_char(' ')?;
+impl<W: fmt::Write> Separated<W> {
+    fn new(text: W) -> Self {
+        Self { text, first: true, unquotable: false }
+    }
+
+    fn spec(&mut self, spec: &Spec<'_>) -> fmt::Result {
+        match spec.family {
+            Some(Family::Ipv4) => self.word("-4")?,
+            Some(Family::Ipv6) => self.word("-6")?,
+            None => (),
         }
-        self.f.write_str(word)
+        if let Some(Counters { packets, bytes }) = spec.counters {
+            self.word(&format!("-c {packets} {bytes}"))?;
+        }
+        for option in &spec.generic {
+            let short = GENERIC.iter().find(|(long, _)| *long == option.name).map(|(_, short)| *short);
+            self.option(option, short, true, |_| false)?;
+        }
+        for module in &spec.matches {
+            self.word("-m")?;
+            self.plain(&module.name)?;
+            self.options(module, false)?;
+        }
+        if let Some(Target { module, goto }) = &spec.target {
+            self.word(if *goto { "-g" } else { "-j" })?;
+            self.plain(&module.name)?;
+            self.options(module, true)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a word.
+    fn blank(&mut self) -> fmt::Result {
+        if std::mem::replace(&mut self.first, false) { Ok(()) } else { self.text.write_char(' ') }
+    }
+
+    fn word(&mut self, word: &str) -> fmt::Result {
+        self.blank()?;
+        self.text.write_str(word)
     }
 
     /// Writes a word, quoted if it must be; an empty word for one that cannot be quoted.
     fn plain(&mut self, word: &str) -> fmt::Result {
-        let quoted = quote_if_needed(word).unwrap_or(Cow::Borrowed("\"\""));
-        self.word(&quoted)
+        let quoted = quote_if_needed(word);
+        self.quoted(quoted)
+    }
+
+    fn quoted(&mut self, quoted: Result<Cow<'_, str>, crate::Error>) -> fmt::Result {
+        self.unquotable |= quoted.is_err();
+        self.word(&quoted.unwrap_or(Cow::Borrowed("\"\"")))
     }
 
     fn options(&mut self, module: &Module<'_>, target: bool) -> fmt::Result {
+        if module.options.is_empty() {
+            return Ok(());
+        }
         let find = if target { ext::find_target } else { ext::find_match };
         let known = find(&module.name, Family::Ipv4).or_else(|| find(&module.name, Family::Ipv6));
         for option in &module.options {
@@ -305,12 +331,16 @@ impl Separated<'_, '_> {
                 self.plain(&format!("--{}={first}", printed(&option.name)))?;
                 values = rest;
             }
+            (None, _) if known => {
+                self.word("--")?;
+                self.text.write_str(printed(&option.name))?;
+            }
             (None, _) => self.plain(&format!("--{}", printed(&option.name)))?,
         }
         for (at, value) in values.iter().enumerate() {
-            match quote(value) {
-                Ok(quoted) if text(at) => self.word(&quoted)?,
-                _ => self.plain(value)?,
+            match text(at) {
+                true => self.quoted(quote(value))?,
+                false => self.plain(value)?,
             }
         }
         Ok(())

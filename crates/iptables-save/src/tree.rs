@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use crate::Error;
 use crate::check::chain_name;
 use crate::encoding::encode;
@@ -603,7 +605,7 @@ fn one_word(name: &str) -> Result<(), Error> {
 
 /// Refuses words that would end their line.
 fn one_line(words: &str) -> Result<(), Error> {
-    match words.contains(['\n', '\0']) {
+    match memchr2(b'\n', 0, words.as_bytes()).is_some() {
         true => Err(Error::Unquotable { word: words.to_owned(), reason: "it has a line end or a zero byte" }),
         false => Ok(()),
     }

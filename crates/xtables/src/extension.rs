@@ -109,21 +109,48 @@ pub fn codecs() -> impl Iterator<Item = &'static Codec> {
 /// assert_eq!(codecs_of(Kind::Match, "contrack", Family::Ipv4).count(), 0);
 /// ```
 pub fn codecs_of(kind: Kind, name: &str, family: Family) -> impl Iterator<Item = &'static Codec> {
-    codecs().filter(move |codec| codec.kind == kind && codec.name == name && codec.is_for(family))
+    let named = index().in_rules.get(name).into_iter().flatten().copied();
+    named.filter(move |codec| codec.kind == kind && codec.is_for(family))
 }
 
 /// Returns the codec that reads what the kernel has under this name and revision, if there is one.
 #[must_use]
 pub fn codec_for(kind: Kind, kernel_name: &str, revision: u8, family: Family) -> Option<&'static Codec> {
-    // Every rule of a table looks some up.
-    static BY_NAME: OnceLock<HashMap<&str, Vec<&'static Codec>>> = OnceLock::new();
-    let by_name = BY_NAME.get_or_init(|| {
-        let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-        codecs().for_each(|codec| by_name.entry(codec.kernel_name).or_default().push(codec));
-        by_name
-    });
-    let mut named = by_name.get(kernel_name)?.iter().copied();
+    let mut named = index().in_kernel.get(kernel_name)?.iter().copied();
     named.find(|codec| codec.kind == kind && codec.revision == revision && codec.is_for(family))
+}
+
+/// The codecs by their names: every rule of a table looks some up.
+struct Index {
+    in_rules: HashMap<&'static str, Vec<&'static Codec>>,
+    in_kernel: HashMap<&'static str, Vec<&'static Codec>>,
+}
+
+fn index() -> &'static Index {
+    static INDEX: OnceLock<Index> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let mut index = Index { in_rules: HashMap::new(), in_kernel: HashMap::new() };
+        for codec in codecs() {
+            index.in_rules.entry(codec.name).or_default().push(codec);
+            index.in_kernel.entry(codec.kernel_name).or_default().push(codec);
+        }
+        index
+    })
+}
+
+/// Whether a kernel has a revision of an extension, by its name there, for those that it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Revisions(HashMap<String, Vec<(Kind, u8, bool)>>);
+
+impl Revisions {
+    pub(crate) fn get(&self, kind: Kind, name: &str, revision: u8) -> Option<bool> {
+        let mut known = self.0.get(name)?.iter();
+        known.find(|known| (known.0, known.1) == (kind, revision)).map(|(.., found)| *found)
+    }
+
+    pub(crate) fn insert(&mut self, kind: Kind, name: &str, revision: u8, found: bool) {
+        self.0.entry(name.to_owned()).or_default().push((kind, revision, found));
+    }
 }
 
 /// Returns the options of a match or target as iptables-save names them; `None` for what no codec can read, or
@@ -205,7 +232,7 @@ impl Codec {
         family: Family,
         sets: &dyn Sets,
     ) -> Result<Binary, Mismatch> {
-        let mut writer = Writer::default();
+        let mut writer = Writer::with_capacity(self.size());
         (self.encode)(&Given { module, written, family, sets }, &mut writer)?;
         let mut data = writer.finish();
         if data.len() != self.size {
@@ -236,6 +263,9 @@ impl Codec {
     /// Puts options in the order in which iptables-save prints them; those of a policy repeat, and are in
     /// order.
     fn sort(&self, module: &mut Module<'_>, family: Family) {
+        if module.options.len() < 2 {
+            return;
+        }
         let extension = match self.kind {
             Kind::Match => find_match(&module.name, family),
             Kind::Target => find_target(&module.name, family),

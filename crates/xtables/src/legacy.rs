@@ -20,7 +20,6 @@ mod sets;
 mod socket;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::{fs, io};
 
 use sluicegate_iptables_save::{Action, Changes, Entry, Family, Rule, Save, Table};
@@ -29,7 +28,7 @@ use sluicegate_netlink::Errno;
 use crate::Error;
 use crate::error::{ENOPROTOOPT, Fault};
 use crate::extension::wire::Writer;
-use crate::extension::{Kind, Sets};
+use crate::extension::{Kind, Revisions, Sets};
 use crate::foreign::View;
 use crate::rule::Kernel;
 use change::Change;
@@ -58,7 +57,7 @@ pub struct Client {
     lock: Lock,
     sets: KernelSets,
     /// Whether the kernel has a revision of an extension, for those that were asked for.
-    revisions: RefCell<HashMap<(Kind, String, u8), bool>>,
+    revisions: RefCell<Revisions>,
 }
 
 /// How input is restored.
@@ -297,9 +296,8 @@ impl Client {
     /// # Errors
     /// [`Error::Kernel`] if the kernel does not answer.
     pub fn has_revision(&self, kind: Kind, name: &str, revision: u8) -> Result<bool, Error> {
-        let key = (kind, name.to_owned(), revision);
-        if let Some(known) = self.revisions.borrow().get(&key) {
-            return Ok(*known);
+        if let Some(found) = self.revisions.borrow().get(kind, name, revision) {
+            return Ok(found);
         }
         let mut request = Writer::default();
         if request.text(name, 29).is_err() {
@@ -315,7 +313,7 @@ impl Client {
             Err(Errno::ENOENT | Errno::EPROTONOSUPPORT) => false,
             Err(errno) => return Err(self.refused("asking for a revision", "", errno)),
         };
-        self.revisions.borrow_mut().insert(key, found);
+        self.revisions.borrow_mut().insert(kind, name, revision, found);
         Ok(found)
     }
 

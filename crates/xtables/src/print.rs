@@ -7,6 +7,10 @@ use sluicegate_iptables_save::{Error, Module, OptionUse, Spec, Target};
 
 /// Returns the words of a rule.
 pub(crate) fn words(spec: &Spec<'_>) -> Result<String, Error> {
+    let mut modules = spec.matches.iter().chain(spec.target.as_ref().map(|target| &target.module));
+    if !modules.any(|module| has_habits(&module.name)) {
+        return spec.to_words();
+    }
     let mut parts = vec![Spec { generic: spec.generic.clone(), ..Spec::default() }.to_words()?];
     for module in &spec.matches {
         parts.push(match always_quoted("-m", module) {
@@ -29,6 +33,12 @@ pub(crate) fn words(spec: &Spec<'_>) -> Result<String, Error> {
     }
     parts.retain(|part| !part.is_empty());
     Ok(parts.join(" "))
+}
+
+/// Returns whether the tool prints an extension in another way than its options tell.
+fn has_habits(name: &str) -> bool {
+    let other = ["CONNMARK", "HMARK", "ecn", "nfacct", "rateest"];
+    other.contains(&name) || QUOTED.iter().any(|(quoted, _)| *quoted == name)
 }
 
 /// Returns the words of a match or target whose text the tool puts in quotes whatever it is.

@@ -299,14 +299,15 @@ fn codec_of(
     family: Family,
     kernel: &dyn Kernel,
 ) -> Result<&'static Codec, Unsupported> {
-    let mut known = codecs_of(kind, name, family).peekable();
-    let unsupported = |reason: String| Unsupported { kind, name: name.to_owned(), reason };
-    if known.peek().is_none() {
-        return Err(unsupported("its binary form is not known to this library".to_owned()));
-    }
-    let revisions: Vec<_> = codecs_of(kind, name, family).map(|codec| codec.revision().to_string()).collect();
+    let mut known = codecs_of(kind, name, family);
     known.find(|codec| kernel.has(kind, codec.kernel_name(), codec.revision())).ok_or_else(|| {
-        unsupported(format!("the kernel does not have it in revision {}", revisions.join(" or ")))
+        let revisions: Vec<_> =
+            codecs_of(kind, name, family).map(|codec| codec.revision().to_string()).collect();
+        let reason = match revisions.is_empty() {
+            true => "its binary form is not known to this library".to_owned(),
+            false => format!("the kernel does not have it in revision {}", revisions.join(" or ")),
+        };
+        Unsupported { kind, name: name.to_owned(), reason }
     })
 }
 

@@ -65,26 +65,54 @@ fn form(
 ) -> String {
     let (_, head, options) =
         forms.iter().find(|(name, ..)| *name == module.name).copied().unwrap_or_default();
-    let mut words = vec![head.to_owned()];
+    let mut text = String::with_capacity(32);
+    push(&mut text, |text| text.push_str(head));
     // All ports of dccp and sctp, which a save has, are not listed.
     let is_all = |option: &OptionUse<'_>| {
         option.name.ends_with("-port") && option.value() == Some("0:65535") && !option.negated
     };
     for option in module.options.iter().filter(|option| !is_all(option)) {
         let known = options.iter().find(|(name, ..)| *name == option.name);
-        words.push(match (other(option), known) {
-            (Some(text), _) => text,
-            (None, Some((_, plain, negated))) => fill(if option.negated { negated } else { plain }, option),
-            (None, None) => as_saved(module, option, family),
+        push(&mut text, |text| match (other(option), known) {
+            (Some(own), _) => text.push_str(&own),
+            (None, Some((_, plain, negated))) => {
+                fill(text, if option.negated { negated } else { plain }, option);
+            }
+            (None, None) => text.push_str(&as_saved(module, option, family)),
         });
     }
-    words.into_iter().filter(|word| !word.is_empty()).map(|word| format!(" {word}")).collect()
+    text
 }
 
-fn fill(form: &str, option: &OptionUse<'_>) -> String {
-    let values: Vec<_> = option.values.as_slice().iter().map(|value| &**value).collect();
-    let plural = if values.first().is_some_and(|value| value.contains(':')) { "s" } else { "" };
-    form.replace("{s}", plural).replace("{}", &values.join(" "))
+/// Writes a blank and a word behind it; nothing, if the word is empty.
+fn push(text: &mut String, word: impl FnOnce(&mut String)) {
+    let before = text.len();
+    text.push(' ');
+    word(text);
+    if text.len() == before + 1 {
+        text.truncate(before);
+    }
+}
+
+fn fill(text: &mut String, form: &str, option: &OptionUse<'_>) {
+    let values = option.values.as_slice();
+    let mut rest = form;
+    while let Some((before, (place, after))) =
+        rest.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)))
+    {
+        text.push_str(before);
+        if place == "s" && values.first().is_some_and(|value| value.contains(':')) {
+            text.push('s');
+        }
+        if place.is_empty() {
+            for (at, value) in values.iter().enumerate() {
+                text.extend((at > 0).then_some(' '));
+                text.push_str(value);
+            }
+        }
+        rest = after;
+    }
+    text.push_str(rest);
 }
 
 /// Returns an option as iptables-save writes it, but without the dashes.

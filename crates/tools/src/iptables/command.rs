@@ -1,5 +1,7 @@
 //! One command of iptables(8).
 
+use std::borrow::Cow;
+
 use sluicegate_iptables_save as save;
 use sluicegate_iptables_save::{
     Action, Command, Counters, Entry, Item, Listing, Place, Rule, Save, Table, Verb, check_words, encode,
@@ -62,8 +64,7 @@ impl Run<'_> {
     }
 
     fn words(&self) -> Result<String, Failure> {
-        let words =
-            self.arguments.words.iter().map(|word| quote_if_needed(word).map(std::borrow::Cow::into_owned));
+        let words = self.arguments.words.iter().map(|word| quote_if_needed(word).map(Cow::into_owned));
         let words = words.collect::<Result<Vec<_>, _>>().map_err(|error| parameter(error.to_string()))?;
         Ok(words.join(" "))
     }
@@ -246,15 +247,16 @@ impl Run<'_> {
                 continue;
             }
             let words = match rule.counters().filter(|_| *verbose) {
-                None => rule.text().to_owned(),
-                Some(counters) => with_counters(rule.text(), counters),
+                None => Cow::Borrowed(rule.text()),
+                Some(counters) => Cow::Owned(with_counters(rule.text(), counters)),
             };
             // What no packet matches, iptables-legacy 1.8.9 lists as all packets; the save has it whole.
             let words = match self.tool.back_end {
                 BackEnd::Legacy => without_no_interface(rule, words),
                 BackEnd::Nft => words,
             };
-            text.push_str(format!("-A {} {words}", rule.chain()).trim_end());
+            text.extend(["-A ", rule.chain(), " ", words.trim_end()]);
+            text.truncate(text.trim_end().len());
             text.push('\n');
         }
         print(encode(&text))?;
@@ -325,13 +327,16 @@ impl Run<'_> {
     }
 }
 
-fn without_no_interface(rule: &Rule<'_>, mut words: String) -> String {
+fn without_no_interface<'w>(rule: &Rule<'_>, mut words: Cow<'w, str>) -> Cow<'w, str> {
+    if !rule.text().contains(" + ") {
+        return words;
+    }
     let options = [("in-interface", "! -i + "), ("out-interface", "! -o + ")];
     for (name, text) in options.into_iter().filter(|(_, text)| rule.text().contains(text)) {
         let spec = rule.spec().ok();
         let option = spec.as_ref().and_then(|spec| spec.generic(name));
         if option.is_some_and(|option| option.negated && option.value() == Some("+")) {
-            words = words.replacen(text, "", 1);
+            words = Cow::Owned(words.replacen(text, "", 1));
         }
     }
     words

@@ -149,13 +149,15 @@ fn has_name(words: &str) -> bool {
         part.trim_start_matches('"').starts_with(|c: char| c.is_ascii_alphabetic()) && !part.contains(':')
     };
     let mut before = "";
-    words.split([' ', '\t']).filter(|word| !word.is_empty()).any(|word| {
-        let (option, value) = word.split_once('=').map_or((before, word), |(option, value)| (option, value));
-        let found = word.contains("id-owner")
-            || NETWORKS.contains(&option) && (value.contains(',') || is_name(value));
+    let names_host = words.split([' ', '\t']).filter(|word| !word.is_empty()).any(|word| {
+        let (option, value) = match word.starts_with("--") {
+            true => word.split_once('=').unwrap_or((before, word)),
+            false => (before, word),
+        };
         before = word;
-        found
-    })
+        NETWORKS.contains(&option) && (value.contains(',') || is_name(value))
+    });
+    names_host || words.contains("id-owner")
 }
 
 /// Writes addresses in the place of the names of hosts, and numbers in that of users and groups: the words are read

@@ -21,6 +21,10 @@ pub(crate) const fn xt_align(size: usize) -> usize {
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
+    pub(crate) fn with_capacity(size: usize) -> Self {
+        Self(Vec::with_capacity(size))
+    }
+
     pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }

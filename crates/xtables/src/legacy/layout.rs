@@ -114,15 +114,15 @@ pub(super) fn write_entry(
     matches: &[(&str, u8, &[u8])],
     target: (&str, u8, &[u8]),
 ) -> Result<Vec<u8>, Mismatch> {
-    let mut out = Writer::default();
-    out.bytes(head);
-    out.zeros(4);
     let size = |data: &[u8]| EXTENSION + xt_align(data.len());
     let target_at = entry_size(family) + matches.iter().map(|(_, _, data)| size(data)).sum::<usize>();
     let short = |length: usize| {
         let limit = || Mismatch::expected("a rule of at most 65535 bytes").found(length);
         u16::try_from(length).map_err(|_| limit())
     };
+    let mut out = Writer::with_capacity(target_at + size(target.2));
+    out.bytes(head);
+    out.zeros(4);
     out.u16(short(target_at)?);
     out.u16(short(target_at + size(target.2))?);
     out.zeros(entry_size(family) - offsets_at(family) - 4);

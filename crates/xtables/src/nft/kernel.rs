@@ -13,7 +13,7 @@ use super::builtin::table_id;
 use super::list::have_links;
 use super::state::{Known, KnownChain, KnownTable, OldRule, old_rule};
 use crate::Error;
-use crate::extension::{Kind, Sets};
+use crate::extension::{Kind, Revisions, Sets};
 use crate::legacy::KernelSets;
 use crate::rule::Kernel;
 
@@ -23,7 +23,7 @@ pub(super) struct Asked {
     pub(super) family: Family,
     pub(super) socket: RefCell<Socket>,
     sets: KernelSets,
-    revisions: RefCell<HashMap<(Kind, String, u8), bool>>,
+    revisions: RefCell<Revisions>,
     known: RefCell<Known>,
 }
 
@@ -42,9 +42,8 @@ impl Asked {
 
     /// Asks `nft_compat` for a revision (`enum nfnl_compat_attr`, `linux/netfilter/nf_tables_compat.h`).
     pub(super) fn has_revision(&self, kind: Kind, name: &str, revision: u8) -> Result<bool, Error> {
-        let key = (kind, name.to_owned(), revision);
-        if let Some(known) = self.revisions.borrow().get(&key) {
-            return Ok(*known);
+        if let Some(found) = self.revisions.borrow().get(kind, name, revision) {
+            return Ok(found);
         }
         let mut batch = Batch::new();
         let family = table_id(self.family, "").family.0;
@@ -59,7 +58,7 @@ impl Asked {
             Some(error) if matches!(error.errno, Errno::ENOENT | Errno::EPROTONOSUPPORT) => false,
             Some(error) => return Err(sluicegate_netlink::Error::from(error).into()),
         };
-        self.revisions.borrow_mut().insert(key, found);
+        self.revisions.borrow_mut().insert(kind, name, revision, found);
         Ok(found)
     }
 
