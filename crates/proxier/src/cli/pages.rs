@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, Args, Command};
+use clap::{Arg, Args, Command, ValueHint};
 use clap_complete::Shell;
 
 use super::Error;
@@ -35,35 +35,51 @@ impl Completions {
     }
 }
 
-/// Lets the shell offer the values of flags that have few. Such flags check their values themselves, with errors
-/// of their own.
+/// Lets the shell offer the values of flags that have few, and files for those that name one, not for numbers and
+/// addresses. Such flags check their values themselves, with errors of their own.
 fn offering_values(program: Command) -> Command {
-    let offering = |argument: Arg| {
-        let name = match argument.get_long() {
-            Some("detect-local-mode") => LOCAL_MODES.join("|"),
-            _ => {
-                argument.get_value_names().and_then(<[_]>::first).map(ToString::to_string).unwrap_or_default()
-            }
-        };
-        match VALUES.iter().find(|values| values.join("|") == name) {
-            Some(values) => argument.value_parser(PossibleValuesParser::new(*values)),
-            None => argument,
+    let offering = |argument: Arg| match values(&argument) {
+        Some(values) => argument.value_parser(PossibleValuesParser::new(values)),
+        // A path has the hint of a path, by its type.
+        None if argument.get_action().takes_values() && argument.get_value_hint() == ValueHint::Unknown => {
+            argument.value_hint(ValueHint::Other)
         }
+        None => argument,
     };
     program.mut_subcommands(|subcommand| subcommand.mut_args(offering))
 }
 
-/// The values of flags whose help lists them: `maps|chains`.
+/// Returns the values of a flag that has few: those of its name, or that its help lists: `maps|chains`.
+fn values(argument: &Arg) -> Option<&'static [&'static str]> {
+    let listed =
+        argument.get_value_names().and_then(<[_]>::first).map(ToString::to_string).unwrap_or_default();
+    let of_flag = BY_FLAG.iter().find(|(flag, _)| argument.get_long() == Some(*flag));
+    of_flag
+        .map(|(_, values)| *values)
+        .or_else(|| VALUES.iter().find(|values| values.join("|") == listed).copied())
+}
+
+/// The values of flags whose help lists them.
 const VALUES: &[&[&str]] = &[
     &["nftables", "iptables", "ipvs"],
     &["maps", "chains"],
     &["legacy", "nft"],
+    &["off", "frontends", "endpoints"],
     &["true", "false"],
     &["true", "raw"],
-    LOCAL_MODES,
 ];
-/// The values of `--detect-local-mode`.
-const LOCAL_MODES: &[&str] = &["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"];
+
+/// The values of other flags. A scheduler or a list may be more than these words.
+const BY_FLAG: &[(&str, &[&str])] = &[
+    ("detect-local-mode", &["ClusterCIDR", "NodeCIDR", "BridgeInterface", "InterfaceNamePrefix"]),
+    ("nftables-scheduler", &["random", "round-robin", "source-hash", "maglev"]),
+    // Those of Linux 6.18, `net/netfilter/ipvs/Kconfig`.
+    (
+        "ipvs-scheduler",
+        &["rr", "wrr", "lc", "wlc", "fo", "ovf", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq", "twos"],
+    ),
+    ("nodeport-addresses", &["primary", "localhost", "all"]),
+];
 
 #[derive(Args)]
 pub(crate) struct Man {
@@ -111,5 +127,30 @@ fn section(roff: &mut String, title: &str, rows: &[(impl AsRef<str>, &str)]) {
         &format!(".SH {}\n", if title.contains(' ') { format!("\"{title}\"") } else { title.to_owned() });
     for (word, what) in rows {
         *roff += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(word.as_ref()), escaped(what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    /// Whoever adds a flag with few values sees here that shells do not offer them.
+    #[test]
+    fn values_that_the_help_lists_are_offered() {
+        let mut listed = 0;
+        for subcommand in crate::cli::Command::command().get_subcommands() {
+            for argument in subcommand.get_arguments().filter(|argument| argument.get_action().takes_values())
+            {
+                let names = argument.get_value_names().unwrap_or_default();
+                let name = names.first().map(clap::builder::Str::as_str).unwrap_or_default();
+                // `primary|CIDR,...` has what is not a word.
+                let is_list = name.contains('|') && !name.contains(|c: char| c.is_ascii_uppercase());
+                let is_offered = values(argument).is_some() || !argument.get_possible_values().is_empty();
+                assert!(!is_list || is_offered, "{} {argument}", subcommand.get_name());
+                listed += usize::from(is_list);
+            }
+        }
+        assert!(listed > 20, "{listed}");
     }
 }

@@ -204,43 +204,116 @@ fn json_has_the_fields_that_the_readme_names() {
     });
 }
 
-/// Returns what bash offers for the last of these words.
-fn offered(script: &str, words: &[&str]) -> Vec<String> {
+/// What a shell offers for the last of these words, in the order of names. It is in a directory that has
+/// `services.yaml` and nothing else of a name without a point.
+const OFFERED: &[(&[&str], &[&str])] = &[
+    (&["sta"], &["status"]),
+    (&["status", "--o"], &["--output"]),
+    (&["run", "--allow"], &["--allow-empty"]),
+    (&["sync", "--proxy-m"], &["--proxy-mode"]),
+    (&["sync", "--proxy-mode", ""], &["iptables", "ipvs", "nftables"]),
+    (&["run", "--proxy-mode", "ip"], &["iptables", "ipvs"]),
+    (&["doctor", "--proxy-mode", "nft"], &["nftables"]),
+    (&["render", "--layout", ""], &["chains", "maps"]),
+    (&["diff", "--masquerade-all", ""], &["false", "true"]),
+    (&["run", "--detect-local-mode", "Node"], &["NodeCIDR"]),
+    (&["run", "--service-metrics", ""], &["endpoints", "frontends", "off"]),
+    (&["explain", "--nftables-scheduler", "r"], &["random", "round-robin"]),
+    (&["run", "--ipvs-scheduler", "wl"], &["wlc"]),
+    (&["check", "--nodeport-addresses", "p"], &["primary"]),
+    (&["check", "--output", ""], &["json", "text"]),
+    (&["check", "--manifests", "ser"], &["services.yaml"]),
+    (&["sync", "--config", "ser"], &["services.yaml"]),
+];
+
+/// Compares what a shell offers: `drive` gets the directory of `OFFERED`, in which `script` is the name of the
+/// shell's script, and the words.
+fn compare_offers(shell: &str, script: &str, drive: impl Fn(&std::path::Path, &[&str]) -> Command) {
+    let folder = std::env::temp_dir().join(format!("sluicegate-{shell}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a directory");
+    std::fs::write(folder.join(script), run(&["completions", shell]).stdout).expect("a file");
+    std::fs::write(folder.join("services.yaml"), "").expect("a file");
+    for (words, expected) in OFFERED {
+        let mut command = drive(&folder, words);
+        command.current_dir(&folder).env("HOME", &folder).env("TERM", "dumb").stdin(Stdio::null());
+        let output = command.output().expect("the shell can be started");
+        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
+        let output = text(&output.stdout);
+        let mut offered: Vec<_> = output.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        offered.sort_unstable();
+        offered.dedup();
+        assert_eq!(offered, *expected, "{shell} offers for {words:?}");
+    }
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
+fn bash_offers_subcommands_their_options_and_the_values_of_these() {
     let drive = r#"
-        . "$1"; shift
+        . ./.script
+        compopt() { :; } # it complains where no key was pressed
         COMP_WORDS=(sluicegate-proxier "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
         function=$(complete -p sluicegate-proxier | sed -n 's/.*-F \([^ ]*\).*/\1/p')
         "$function" sluicegate-proxier "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
-    let output = Command::new("bash")
-        .args(["--norc", "-c", drive, "-", script])
-        .args(words)
-        .output()
-        .expect("bash can be started");
-    assert!(output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
-    text(&output.stdout).split_whitespace().map(str::to_owned).collect()
+    compare_offers("bash", ".script", |_, words| {
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "-c", drive, "-"]).args(words);
+        bash
+    });
 }
 
 #[test]
-fn bash_completes_subcommands_their_options_and_the_values_of_these() {
-    let script = std::env::temp_dir().join(format!("sluicegate-completion-{}", std::process::id()));
-    std::fs::write(&script, run(&["completions", "bash"]).stdout).expect("a temporary file");
-    let path = script.display().to_string();
-    for (words, expected) in [
-        (&["sta"][..], &["status"][..]),
-        (&["status", "--o"], &["--output"]),
-        (&["sync", "--proxy-m"], &["--proxy-mode"]),
-        (&["sync", "--proxy-mode", ""], &["nftables", "iptables", "ipvs"]),
-        (&["run", "--proxy-mode", "ip"], &["iptables", "ipvs"]),
-        (&["doctor", "--proxy-mode", "nft"], &["nftables"]),
-        (&["render", "--layout", ""], &["maps", "chains"]),
-        (&["diff", "--masquerade-all", ""], &["true", "false"]),
-        (&["run", "--detect-local-mode", "Node"], &["NodeCIDR"]),
-        (&["help", "expl"], &["explain"]),
-    ] {
-        assert_eq!(offered(&path, words), expected, "{words:?}");
+fn fish_offers_subcommands_their_options_and_the_values_of_these() {
+    if !testns::have(&["fish"]) {
+        return;
     }
-    let _ = std::fs::remove_file(script);
+    compare_offers("fish", ".script", |_, words| {
+        let mut fish = Command::new("fish");
+        let line = format!("sluicegate-proxier {}", words.join(" "));
+        fish.args(["-c", &format!("source .script; complete -C {line:?}")]);
+        fish
+    });
+}
+
+/// zsh completes in its line editor only, which wants a terminal: one shell makes it, and types a tab for
+/// another, whose `compadd` writes down what would be listed.
+#[test]
+fn zsh_offers_subcommands_their_options_and_the_values_of_these() {
+    if !testns::have(&["zsh"]) {
+        return;
+    }
+    let settings = r#"
+        PROMPT=
+        fpath=($ZDOTDIR $fpath)
+        autoload -Uz compinit && compinit -u -d $ZDOTDIR/.dump
+        compadd() {
+            [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] && { builtin compadd "$@"; return }
+            local -a words
+            builtin compadd -A words "$@"
+            print -rl -- $words >> $ZDOTDIR/.offered
+        }
+        # From here on a key is the editor's, no longer the terminal's.
+        zle-line-init() print -n READY
+        zle -N zle-line-init
+        bindkey -e
+        bindkey '^I' complete-word
+    "#;
+    // A tab, then the line is deleted, so that it is not run.
+    let drive = r#"
+        zmodload zsh/zpty
+        zpty inner "zsh -d -i"
+        zpty -r inner seen "*READY*"
+        zpty -w -n inner "$1"$'\t\C-uexit\n'
+        while zpty -r inner seen; do :; done
+        cat .offered; : > .offered"#;
+    compare_offers("zsh", "_sluicegate-proxier", |folder, words| {
+        std::fs::write(folder.join(".zshrc"), settings).expect("a file");
+        let mut zsh = Command::new("zsh");
+        zsh.args(["-f", "-c", drive, "-", &format!("sluicegate-proxier {}", words.join(" "))]);
+        zsh.env("ZDOTDIR", folder);
+        zsh
+    });
 }
 
 #[test]
@@ -326,35 +399,6 @@ fn shells_and_man_are_given_their_pages() {
         let page = text(&run(&["man", &name]).stdout);
         assert!(page.contains(&format!(".TH sluicegate-proxier-{name} 1")), "{name}: {page:.400}");
     }
-}
-
-#[test]
-fn fish_offers_what_may_follow_and_zsh_reads_its_script() {
-    let folder = std::env::temp_dir().join(format!("sluicegate-shells-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a directory");
-    let script = |shell: &str| {
-        let path = folder.join(shell);
-        std::fs::write(&path, run(&["completions", shell]).stdout).expect("a file");
-        path.display().to_string()
-    };
-    let by = |shell: &str, words: &[&str]| {
-        let output = Command::new(shell).args(words).env("HOME", &folder).output().expect("the shell");
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
-        text(&output.stdout)
-    };
-    if testns::have(&["fish"]) {
-        let script = script("fish");
-        let offered = |line: &str| by("fish", &["-c", &format!("source {script}; complete -C {line:?}")]);
-        let modes = offered("sluicegate-proxier sync --proxy-mode ");
-        let modes: Vec<_> = modes.lines().filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(modes, ["iptables", "ipvs", "nftables"]);
-        assert!(offered("sluicegate-proxier ru").starts_with("run\t"));
-        assert!(offered("sluicegate-proxier run --allow").starts_with("--allow-empty"));
-    }
-    if testns::have(&["zsh"]) {
-        by("zsh", &["-f", "-n", &script("zsh")]);
-    }
-    let _ = std::fs::remove_dir_all(folder);
 }
 
 #[test]
