@@ -160,7 +160,7 @@ pub(crate) fn service_cidrs(name: &str, texts: &[String]) -> (Vec<IpNet>, Vec<In
             None => left_out.push(Invalid {
                 object: format!("ServiceCIDR {name}"),
                 field: format!("spec.cidrs[{index}]"),
-                reason: format!("{text:?} is not a CIDR"),
+                reason: format!("expected a CIDR, found {text:?}"),
             }),
         }
     }

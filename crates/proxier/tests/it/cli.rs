@@ -234,8 +234,8 @@ fn what_is_invalid_or_claimed_twice_is_left_out_alone() {
     let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(script.contains("172.30.10.1 . tcp . 80 : 0:2") && !script.contains("172.30.10.99"));
     for expected in [
-        "document 1, line 1: Service demo/bad: spec.ports[0].protocol: \"QUIC\" is not one of TCP, UDP, SCTP \
-            (left out)",
+        "document 1, line 1: Service demo/bad: spec.ports[0].protocol: expected TCP, UDP or SCTP, \
+            found \"QUIC\" (left out)",
         "Service demo/xagain: cluster IP 172.30.10.1:80/tcp is left out: Service demo/web has it as its \
             cluster IP",
         "ignored: 1 v1 ConfigMap",

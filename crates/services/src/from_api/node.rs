@@ -25,7 +25,7 @@ impl Node {
                     Some(ip) => addresses.push(ip),
                     None => left_out.push(invalid(
                         format!("status.addresses[{index}]"),
-                        format!("{:?} is not an IP address", address.address),
+                        format!("expected an IP address, found {:?}", address.address),
                     )),
                 }
             }
@@ -38,8 +38,10 @@ impl Node {
         for (index, text) in texts.iter().enumerate() {
             match parse_cidr(text) {
                 Some(cidr) => pod_cidrs.push(cidr),
-                None => left_out
-                    .push(invalid(format!("spec.podCIDRs[{index}]"), format!("{text:?} is not a CIDR"))),
+                None => left_out.push(invalid(
+                    format!("spec.podCIDRs[{index}]"),
+                    format!("expected a CIDR, found {text:?}"),
+                )),
             }
         }
         let zone = object.metadata.labels.as_ref().and_then(|labels| labels.get(ZONE_LABEL)).cloned();
@@ -89,8 +91,8 @@ mod tests {
         assert_eq!(
             left_out,
             [
-                "Node n: status.addresses[0]: \"10.0.0\" is not an IP address",
-                "Node n: spec.podCIDRs[1]: \"10.2\" is not a CIDR",
+                "Node n: status.addresses[0]: expected an IP address, found \"10.0.0\"",
+                "Node n: spec.podCIDRs[1]: expected a CIDR, found \"10.2\"",
             ]
         );
     }

@@ -35,7 +35,9 @@ impl Service {
         let name = service_name(object)?;
         let mut fields = Fields { name: &name, left_out: Vec::new() };
         let labels = object.metadata.labels.as_ref();
-        let Some(spec) = &object.spec else { return Err(fields.invalid("spec", "is missing")) };
+        let Some(spec) = &object.spec else {
+            return Err(fields.invalid("spec", "expected a mapping, found none"));
+        };
         let ignored = |name, why| {
             let not_served = listed(spec, object.status.as_ref(), why);
             Ok(Converted { not_served, ..Converted::ignored(name, why) })
@@ -51,7 +53,10 @@ impl Service {
             (_, Some("None")) => return ignored(name, "headless"),
             (_, None | Some("")) => return ignored(name, "no cluster IP"),
             ("ClusterIP" | "NodePort" | "LoadBalancer", _) => {}
-            (other, _) => fields.leave_out("spec.type", format!("{other:?} is not a type of service")),
+            (other, _) => fields.leave_out(
+                "spec.type",
+                format!("expected ClusterIP, NodePort, LoadBalancer or ExternalName, found {other:?}"),
+            ),
         }
         let service = fields.service(object, spec, kind)?;
         let left_out = fields.left_out;
@@ -100,10 +105,10 @@ fn ingress(status: Option<&api::ServiceStatus>) -> &[api::LoadBalancerIngress] {
 fn service_name(object: &api::Service) -> Result<ServiceName, Invalid> {
     let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
     let name = object.metadata.name.as_deref().unwrap_or("");
-    ServiceName::new(namespace, name).map_err(|_| Invalid {
+    ServiceName::new(namespace, name).map_err(|error| Invalid {
         object: format!("Service {namespace:?}/{name:?}"),
         field: "metadata".to_owned(),
-        reason: "namespace and name must be DNS labels (a-z, 0-9 and -, at most 63)".to_owned(),
+        reason: error.to_string(),
     })
 }
 
@@ -194,7 +199,7 @@ impl Fields<'_> {
             "IPv6" => Family::Ipv6,
             other => {
                 let field = format!("spec.ipFamilies[{index}]");
-                return Err(self.invalid(&field, format!("{other:?} is not IPv4 or IPv6")));
+                return Err(self.invalid(&field, format!("expected IPv4 or IPv6, found {other:?}")));
             }
         };
         let plural = spec.cluster_ips.as_deref().unwrap_or_default();
@@ -203,10 +208,15 @@ impl Fields<'_> {
         let field = format!("spec.clusterIPs[{index}]");
         let ip = self.ip(&field, text)?;
         if Family::of(ip) != family {
-            return Err(self.invalid(&field, format!("{text:?} is not {family}, which spec.ipFamilies says")));
+            return Err(self.invalid(
+                &field,
+                format!("expected an {family} address, which spec.ipFamilies says, found {text:?}"),
+            ));
         }
         if before[family as usize].is_some() {
-            return Err(self.invalid("spec.ipFamilies", format!("{family} comes twice")));
+            return Err(
+                self.invalid("spec.ipFamilies", format!("expected each family once, found {family} twice"))
+            );
         }
         Ok(Some(ip))
     }
@@ -239,17 +249,17 @@ impl Fields<'_> {
     fn one_port(&mut self, port: &api::ServicePort, at: &dyn Fn(&str) -> String) -> Result<Port, Invalid> {
         let name = port.name.as_deref().unwrap_or("");
         if !name.is_empty() && !is_label(name) {
-            return Err(self.invalid(&at("name"), format!("{name:?} is not a DNS label")));
+            return Err(self.invalid(&at("name"), format!("expected a DNS label, found {name:?}")));
         }
         let protocol = Protocol::from_api(port.protocol.as_deref()).ok_or_else(|| {
             let text = port.protocol.as_deref().unwrap_or("");
-            self.invalid(&at("protocol"), format!("{text:?} is not one of TCP, UDP, SCTP"))
+            self.invalid(&at("protocol"), format!("expected TCP, UDP or SCTP, found {text:?}"))
         })?;
         let number = self.number(&at("port"), port.port)?;
         Ok(Port {
             name: name.into(),
             protocol,
-            port: number.ok_or_else(|| self.invalid(&at("port"), "0 is not a port"))?,
+            port: number.ok_or_else(|| self.invalid(&at("port"), "expected a port (1 to 65535), found 0"))?,
             node_port: self.port(&at("nodePort"), port.node_port.unwrap_or(0)),
         })
     }
@@ -263,7 +273,10 @@ impl Fields<'_> {
                 (Ok(ip), None | Some("VIP")) => push_new(&mut ips, ip),
                 (Ok(_), Some("Proxy")) => {}
                 (Ok(_), Some(other)) => {
-                    self.leave_out(&format!("{field}.ipMode"), format!("{other:?} is not VIP or Proxy"));
+                    self.leave_out(
+                        &format!("{field}.ipMode"),
+                        format!("expected VIP or Proxy, found {other:?}"),
+                    );
                 }
                 (Err(invalid), _) => self.left_out.push(invalid),
             }
@@ -279,7 +292,7 @@ impl Fields<'_> {
                 Some(range) => valid.push(range),
                 None => self.leave_out(
                     &format!("spec.loadBalancerSourceRanges[{index}]"),
-                    format!("{text:?} is not a CIDR"),
+                    format!("expected a CIDR, found {text:?}"),
                 ),
             }
         }
@@ -292,7 +305,7 @@ impl Fields<'_> {
             None | Some("" | "None") => return None,
             Some("ClientIP") => {}
             Some(other) => {
-                self.leave_out("spec.sessionAffinity", format!("{other:?} is not ClientIP or None"));
+                self.leave_out("spec.sessionAffinity", format!("expected ClientIP or None, found {other:?}"));
                 return None;
             }
         }
@@ -306,7 +319,7 @@ impl Fields<'_> {
             Some((seconds, _)) => {
                 self.leave_out(
                     "spec.sessionAffinityConfig.clientIP.timeoutSeconds",
-                    format!("{seconds} is not between 1 and {MAX_AFFINITY_SECONDS}"),
+                    format!("expected 1 to {MAX_AFFINITY_SECONDS} seconds, found {seconds}"),
                 );
                 Some(DEFAULT_AFFINITY_SECONDS)
             }
@@ -343,7 +356,7 @@ impl Fields<'_> {
             None | Some("" | "Cluster") => false,
             Some("Local") => true,
             Some(other) => {
-                self.leave_out(field, format!("{other:?} is not Cluster or Local"));
+                self.leave_out(field, format!("expected Cluster or Local, found {other:?}"));
                 false
             }
         }
@@ -355,7 +368,8 @@ impl Fields<'_> {
             let field = format!("spec.externalIPs[{index}]");
             match self.ip(&field, text) {
                 // Who may write Services would take what pods ask of the node, as of 169.254.169.254.
-                Ok(ip) if is_link_local(ip) => self.leave_out(&field, format!("{text:?} is link-local")),
+                Ok(ip) if is_link_local(ip) => self
+                    .leave_out(&field, format!("expected an address that is not link-local, found {text:?}")),
                 Ok(ip) => push_new(&mut ips, ip),
                 Err(invalid) => self.left_out.push(invalid),
             }
@@ -365,10 +379,12 @@ impl Fields<'_> {
 
     /// Reads the address of a frontend, which every packet to it has as its destination.
     fn ip(&self, field: &str, text: &str) -> Result<IpAddr, Invalid> {
-        let ip =
-            parse_ip(text).ok_or_else(|| self.invalid(field, format!("{text:?} is not an IP address")))?;
+        let ip = parse_ip(text)
+            .ok_or_else(|| self.invalid(field, format!("expected an IP address, found {text:?}")))?;
         if ip.is_unspecified() || ip.is_multicast() || ip.is_loopback() {
-            return Err(self.invalid(field, format!("{text:?} is not a unicast address of a service")));
+            return Err(
+                self.invalid(field, format!("expected a unicast address of a service, found {text:?}"))
+            );
         }
         Ok(ip)
     }
@@ -383,7 +399,7 @@ impl Fields<'_> {
 
     fn number(&self, field: &str, number: i32) -> Result<Option<NonZeroU16>, Invalid> {
         let number = u16::try_from(number)
-            .map_err(|_| self.invalid(field, format!("{number} is not a port (1 to 65535)")))?;
+            .map_err(|_| self.invalid(field, format!("expected a port (1 to 65535), found {number}")))?;
         Ok(NonZeroU16::new(number))
     }
 

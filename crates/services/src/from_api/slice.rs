@@ -39,18 +39,20 @@ impl Slice {
         }
         let mut fields = Fields { name: &slice_name, service, left_out: Vec::new() };
         if name.is_empty() {
-            return Err(fields.invalid("metadata.name", "is missing"));
+            return Err(fields.invalid("metadata.name", "expected a name, found none"));
         }
         let family = match object.address_type.as_str() {
             "IPv4" => Family::Ipv4,
             "IPv6" => Family::Ipv6,
             "FQDN" => return Ok(Converted::ignored(slice_name, "addresses are domain names")),
             other => {
-                return Err(fields.invalid("addressType", format!("{other:?} is not IPv4, IPv6 or FQDN")));
+                return Err(
+                    fields.invalid("addressType", format!("expected IPv4, IPv6 or FQDN, found {other:?}"))
+                );
             }
         };
         let owner = ServiceName::new(namespace, service).map_err(|_| {
-            fields.invalid("metadata.labels", format!("{service:?} is not the name of a service"))
+            fields.invalid("metadata.labels", format!("expected the name of a service, found {service:?}"))
         })?;
         let ports = fields.ports(object.ports.as_deref().unwrap_or_default());
         let endpoints = fields.endpoints(&object.endpoints, family);
@@ -83,13 +85,16 @@ impl Fields<'_> {
     fn port(&self, index: usize, port: &api::EndpointPort) -> Result<Option<SlicePort>, Invalid> {
         let protocol = Protocol::from_api(port.protocol.as_deref()).ok_or_else(|| {
             let text = port.protocol.as_deref().unwrap_or("");
-            let reason = format!("{text:?} is not one of TCP, UDP, SCTP");
+            let reason = format!("expected TCP, UDP or SCTP, found {text:?}");
             self.invalid(&format!("ports[{index}].protocol"), reason)
         })?;
         // All ports, by the API; like kube-proxy we serve none of them.
         let Some(number) = port.port else { return Ok(None) };
         let port_number = u16::try_from(number).ok().and_then(NonZeroU16::new).ok_or_else(|| {
-            self.invalid(&format!("ports[{index}].port"), format!("{number} is not a port (1 to 65535)"))
+            self.invalid(
+                &format!("ports[{index}].port"),
+                format!("expected a port (1 to 65535), found {number}"),
+            )
         })?;
         let name = port.name.as_deref().unwrap_or("").into();
         Ok(Some(SlicePort { name, protocol, port: port_number }))
@@ -121,8 +126,8 @@ impl Fields<'_> {
 
     fn address(&self, index: usize, text: &str, family: Family) -> Result<IpAddr, Invalid> {
         let field = format!("endpoints[{index}].addresses[0]");
-        let ip =
-            parse_ip(text).ok_or_else(|| self.invalid(&field, format!("{text:?} is not an IP address")))?;
+        let ip = parse_ip(text)
+            .ok_or_else(|| self.invalid(&field, format!("expected an IP address, found {text:?}")))?;
         check_address(ip, family).map_err(|wrong| self.invalid(&field, wrong.to_string()))?;
         Ok(ip)
     }
@@ -203,10 +208,10 @@ mod tests {
         assert_eq!(
             left_out,
             [
-                "ports[1].port: 70000 is not a port (1 to 65535)",
-                "ports[2].port: 0 is not a port (1 to 65535)",
-                "ports[3].protocol: \"QUIC\" is not one of TCP, UDP, SCTP",
-                "endpoints[0].addresses[0]: \"10.0.0.999\" is not an IP address",
+                "ports[1].port: expected a port (1 to 65535), found 70000",
+                "ports[2].port: expected a port (1 to 65535), found 0",
+                "ports[3].protocol: expected TCP, UDP or SCTP, found \"QUIC\"",
+                "endpoints[0].addresses[0]: expected an IP address, found \"10.0.0.999\"",
                 "endpoints[2].addresses[0]: expected an IPv4 address, as the slice has, found fd00::1",
                 "endpoints[3].addresses[0]: expected a unicast address that other machines can have, found \
                  224.0.0.1 (multicast)",

@@ -55,8 +55,8 @@ fn an_invalid_endpoint_or_slice_leaves_its_service_in_place() {
     let effect = world.apply(Update::Apply(slice("10.0.0.999]}, {addresses: [10.0.0.2")));
     assert_eq!(
         effect.problems,
-        ["EndpointSlice demo/web-1 of Service demo/web: endpoints[0].addresses[0]: \"10.0.0.999\" is not \
-                an IP address (left out)"]
+        ["EndpointSlice demo/web-1 of Service demo/web: endpoints[0].addresses[0]: expected an \
+                IP address, found \"10.0.0.999\" (left out)"]
     );
     assert_eq!(endpoints(&world), ["10.0.0.2:8080"]);
 
@@ -91,7 +91,9 @@ fn an_invalid_service_is_left_out_alone_and_named() {
     let effect = world.apply(Update::Apply(service("10.96.0")));
     assert_eq!(
         effect.problems,
-        ["Service demo/web: spec.clusterIP: \"10.96.0\" is not an IP address (service demo/web is left out)"]
+        [
+            "Service demo/web: spec.clusterIP: expected an IP address, found \"10.96.0\" (service demo/web is left out)"
+        ]
     );
     assert!(world.cluster().service(&web()).is_none());
     world.apply(Update::Apply(service("10.96.0.1")));
@@ -216,7 +218,10 @@ fn networks_of_cluster_ips_come_and_go() {
     assert_eq!(known(&world), ["10.96.0.0/12"]);
     assert!(!world.apply(Update::Apply(cidr("10.96.0.0/12"))).is_change);
     let effect = world.apply(Update::Apply(cidr("10.96.0.0/12, nonsense")));
-    assert_eq!(effect.problems, ["ServiceCIDR c: spec.cidrs[1]: \"nonsense\" is not a CIDR (left out)"]);
+    assert_eq!(
+        effect.problems,
+        ["ServiceCIDR c: spec.cidrs[1]: expected a CIDR, found \"nonsense\" (left out)"]
+    );
     assert_eq!(known(&world), ["10.96.0.0/12"]);
     world.apply(Update::Replace(Kind::ServiceCidr, Vec::new()));
     assert!(known(&world).is_empty());

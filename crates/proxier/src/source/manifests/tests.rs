@@ -41,7 +41,7 @@ fn a_service_without_a_valid_cluster_ip_is_left_out_alone() {
         + &service("other", "10.0.0.2", 80);
     let (mut cluster, problems) = found(&text).into_cluster(Node::default());
     assert_eq!(changed(&mut cluster), ["demo/good", "demo/other"]);
-    let message = "Service demo/bad: spec.clusterIP: \"10.0.0.999\" is not an IP address (service demo/bad \
+    let message = "Service demo/bad: spec.clusterIP: expected an IP address, found \"10.0.0.999\" (service demo/bad \
         is left out)";
     assert!(problems[0].to_string().ends_with(message), "{}", problems[0]);
 }
@@ -55,7 +55,7 @@ fn an_invalid_endpoint_is_left_out_alone() {
     assert_eq!(
         messages,
         ["f.yaml, document 2, line 6: EndpointSlice demo/web-1 of Service demo/web: \
-                endpoints[0].addresses[0]: \"10.244.0.999\" is not an IP address (left out)"]
+                endpoints[0].addresses[0]: expected an IP address, found \"10.244.0.999\" (left out)"]
     );
     assert_eq!(cluster.ports(&name("web"), Family::Ipv4)[0].endpoints.len(), 1);
 }

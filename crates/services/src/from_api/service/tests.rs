@@ -109,7 +109,7 @@ fn affinity_has_a_default_and_limits() {
         let (service, left_out) = partial(&rest);
         assert_eq!(service.affinity_seconds, Some(10800), "{bad}");
         let field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds";
-        assert_eq!(left_out, [format!("{field}: {bad} is not between 1 and 86400")]);
+        assert_eq!(left_out, [format!("{field}: expected 1 to 86400 seconds, found {bad}")]);
     }
 }
 
@@ -191,13 +191,16 @@ fn ports_are_read_with_their_defaults() {
 #[test]
 fn a_service_without_anything_to_proxy_is_refused_with_its_name_and_the_field() {
     let cases = [
-        ("spec: {clusterIP: 10.0.0.256}", "spec.clusterIP: \"10.0.0.256\" is not an IP address"),
-        ("spec: {clusterIP: 0.0.0.0}", "spec.clusterIP: \"0.0.0.0\" is not a unicast address of a service"),
+        ("spec: {clusterIP: 10.0.0.256}", "spec.clusterIP: expected an IP address, found \"10.0.0.256\""),
+        (
+            "spec: {clusterIP: 0.0.0.0}",
+            "spec.clusterIP: expected a unicast address of a service, found \"0.0.0.0\"",
+        ),
         (
             "spec: {clusterIP: 10.0.0.1, ipFamilies: [IPv5]}",
-            "spec.ipFamilies[0]: \"IPv5\" is not IPv4 or IPv6",
+            "spec.ipFamilies[0]: expected IPv4 or IPv6, found \"IPv5\"",
         ),
-        ("kind2: x", "spec: is missing"),
+        ("kind2: x", "spec: expected a mapping, found none"),
     ];
     for (rest, message) in cases {
         let error = service(rest).unwrap_err().to_string();
@@ -212,12 +215,15 @@ fn an_invalid_item_is_left_out_alone_and_named() {
             "clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1, 10.0.0.2], ipFamilies: [IPv4, IPv6]",
             "spec.clusterIPs[1]: \"10.0.0.2\" is not IPv6, which spec.ipFamilies says",
         ),
-        ("ports: [{port: 70000}]", "spec.ports[0].port: 70000 is not a port (1 to 65535)"),
-        ("ports: [{port: 0}]", "spec.ports[0].port: 0 is not a port"),
-        ("ports: [{port: 80, nodePort: -1}]", "spec.ports[0].nodePort: -1 is not a port (1 to 65535)"),
+        ("ports: [{port: 70000}]", "spec.ports[0].port: expected a port (1 to 65535), found 70000"),
+        ("ports: [{port: 0}]", "spec.ports[0].port: expected a port (1 to 65535), found 0"),
+        (
+            "ports: [{port: 80, nodePort: -1}]",
+            "spec.ports[0].nodePort: expected a port (1 to 65535), found -1",
+        ),
         (
             "ports: [{port: 80, protocol: QUIC}]",
-            "spec.ports[0].protocol: \"QUIC\" is not one of TCP, UDP, SCTP",
+            "spec.ports[0].protocol: expected TCP, UDP or SCTP, found \"QUIC\"",
         ),
         ("ports: [{name: a, port: 80}, {name: a, port: 81}]", "spec.ports[1].name: duplicate of \"a\""),
         ("ports: [{name: a, port: 80}, {name: b, port: 80}]", "spec.ports[1].port: duplicate of 80/tcp"),
@@ -227,21 +233,27 @@ fn an_invalid_item_is_left_out_alone_and_named() {
         ),
         (
             "ports: [{name: 'a\" accept', port: 80}]",
-            "spec.ports[0].name: \"a\\\" accept\" is not a DNS label",
+            "spec.ports[0].name: expected a DNS label, found \"a\\\" accept\"",
         ),
-        ("externalIPs: [x, 1.2.3.4]", "spec.externalIPs[0]: \"x\" is not an IP address"),
+        ("externalIPs: [x, 1.2.3.4]", "spec.externalIPs[0]: expected an IP address, found \"x\""),
         (
             "externalIPs: [127.0.0.1]",
-            "spec.externalIPs[0]: \"127.0.0.1\" is not a unicast address of a service",
+            "spec.externalIPs[0]: expected a unicast address of a service, found \"127.0.0.1\"",
         ),
         (
             "loadBalancerSourceRanges: [10.0.0.1]",
-            "spec.loadBalancerSourceRanges[0]: \"10.0.0.1\" is not a CIDR",
+            "spec.loadBalancerSourceRanges[0]: expected a CIDR, found \"10.0.0.1\"",
         ),
-        ("type: Ingress", "spec.type: \"Ingress\" is not a type of service"),
-        ("sessionAffinity: Cookie", "spec.sessionAffinity: \"Cookie\" is not ClientIP or None"),
-        ("externalTrafficPolicy: Node", "spec.externalTrafficPolicy: \"Node\" is not Cluster or Local"),
-        ("healthCheckNodePort: 70000", "spec.healthCheckNodePort: 70000 is not a port (1 to 65535)"),
+        (
+            "type: Ingress",
+            "spec.type: expected ClusterIP, NodePort, LoadBalancer or ExternalName, found \"Ingress\"",
+        ),
+        ("sessionAffinity: Cookie", "spec.sessionAffinity: expected ClientIP or None, found \"Cookie\""),
+        (
+            "externalTrafficPolicy: Node",
+            "spec.externalTrafficPolicy: expected Cluster or Local, found \"Node\"",
+        ),
+        ("healthCheckNodePort: 70000", "spec.healthCheckNodePort: expected a port (1 to 65535), found 70000"),
     ];
     for (rest, message) in cases {
         let cluster_ip = if rest.starts_with("clusterIP") { "" } else { "clusterIP: 10.0.0.1, " };
@@ -257,8 +269,8 @@ fn an_invalid_item_is_left_out_alone_and_named() {
     assert_eq!(
         left_out,
         [
-            "status.loadBalancer.ingress[0].ip: \"1.2.3\" is not an IP address",
-            "status.loadBalancer.ingress[2].ipMode: \"Half\" is not VIP or Proxy",
+            "status.loadBalancer.ingress[0].ip: expected an IP address, found \"1.2.3\"",
+            "status.loadBalancer.ingress[2].ipMode: expected VIP or Proxy, found \"Half\"",
         ]
     );
 }
