@@ -7,13 +7,13 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Error {
     /// A part or a name without characters.
-    #[error("{what} is empty")]
+    #[error("{what}: expected at least one character, found none")]
     Empty {
         /// The part, or the kind of name.
         what: What,
     },
     /// A name exceeds its limit.
-    #[error("{what} {text:?} is longer than {limit} bytes")]
+    #[error("{what}: expected at most {limit} bytes, found {text:?}")]
     TooLong {
         /// The kind of name.
         what: What,
@@ -23,7 +23,7 @@ pub enum Error {
         limit: usize,
     },
     /// A character that the tool or the formula does not allow.
-    #[error("{what} {text:?}: {character:?} at byte {at} is not allowed; {allowed}")]
+    #[error("{what}: expected {allowed}, found {character:?} at byte {at} of {text:?}")]
     Character {
         /// The part, or the kind of name.
         what: What,
@@ -37,7 +37,7 @@ pub enum Error {
         allowed: &'static str,
     },
     /// The name of a target, which iptables refuses as that of a chain.
-    #[error("{what} {text:?} is the name of a target")]
+    #[error("{what}: expected a word that is not the name of a target, found {text:?}")]
     Target {
         /// The kind of name.
         what: What,

@@ -300,12 +300,10 @@ pub(crate) fn character(what: What, text: &str, at: usize, allowed: &'static str
     Error::Character { what, text: text.to_owned(), character, at, allowed }
 }
 
-const XT_ALLOWED: &str =
-    "a chain has printable ASCII without quotes and backslashes, and does not begin with `-` or `!`";
+const XT_ALLOWED: &str = "printable ASCII without quotes and backslashes, and no `-` or `!` at its beginning";
 const IPSET_ALLOWED: &str =
-    "a set has printable ASCII without quotes, backslashes and commas, and does not begin with `-`";
-const NFT_ALLOWED: &str =
-    "a name begins with a letter, `_` or `.` and goes on with letters, digits and `/ - _ .`";
+    "printable ASCII without quotes, backslashes and commas, and no `-` at its beginning";
+const NFT_ALLOWED: &str = "a letter, `_` or `.`, then letters, digits and `/ - _ .`";
 
 /// The standard targets, and the extensions that iptables 1.8.9 comes with (`libxt_*.so`, `libipt_*.so`,
 /// `libip6t_*.so`).
@@ -426,17 +424,16 @@ mod tests {
     fn an_error_says_what_where_and_what_is_allowed() {
         assert_eq!(
             XtName::new("a\tb").unwrap_err().to_string(),
-            "iptables chain name \"a\\tb\": '\\t' at byte 1 is not allowed; a chain has printable ASCII \
-             without quotes \
-             and backslashes, and does not begin with `-` or `!`"
+            "iptables chain name: expected printable ASCII without quotes and backslashes, and no `-` or `!` at \
+             its beginning, found '\\t' at byte 1 of \"a\\tb\""
         );
         assert_eq!(
             XtName::new("a-chain-name-of-29-characters").unwrap_err().to_string(),
-            "iptables chain name \"a-chain-name-of-29-characters\" is longer than 28 bytes"
+            "iptables chain name: expected at most 28 bytes, found \"a-chain-name-of-29-characters\""
         );
         assert_eq!(
             XtName::new("DROP").unwrap_err().to_string(),
-            "iptables chain name \"DROP\" is the name of a target"
+            "iptables chain name: expected a word that is not the name of a target, found \"DROP\""
         );
     }
 

@@ -129,7 +129,7 @@ fn check(what: What, text: &str) -> Result<(), Error> {
     }
     // All bytes before the first refused one are ASCII, so that it begins a character.
     match text.bytes().position(|byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'.' | b'_')) {
-        Some(at) => Err(character(what, text, at, "it has letters, digits and `- . _`")),
+        Some(at) => Err(character(what, text, at, "letters, digits and `- . _`")),
         None => Ok(()),
     }
 }
@@ -161,11 +161,14 @@ mod tests {
     fn the_error_names_the_part_that_is_not_valid() {
         let error =
             |namespace, name, port| ServicePort::new(namespace, name, port, Protocol::Tcp).unwrap_err();
-        assert_eq!(error("", "b", "").to_string(), "namespace is empty");
-        assert_eq!(error("a", "", "").to_string(), "service name is empty");
+        assert_eq!(error("", "b", "").to_string(), "namespace: expected at least one character, found none");
+        assert_eq!(
+            error("a", "", "").to_string(),
+            "service name: expected at least one character, found none"
+        );
         assert_eq!(
             error("a", "b", "p\0").to_string(),
-            "port name \"p\\0\": '\\0' at byte 1 is not allowed; it has letters, digits and `- . _`"
+            "port name: expected letters, digits and `- . _`, found '\\0' at byte 1 of \"p\\0\""
         );
         for bad in ["a/b", "a:b", "a b", "a\n", "\u{e9}", "a\u{7f}", "\"", "$(x)", "{", ";"] {
             assert!(error(bad, "b", "").is_invalid_character(), "{bad:?}");

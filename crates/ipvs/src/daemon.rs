@@ -150,7 +150,10 @@ mod tests {
             refusal(Daemon { group: Some([10, 0, 0, 1].into()), ..daemon }),
             "expected a multicast group, found 10.0.0.1"
         );
-        assert_eq!(refusal(Daemon { ttl: Some(0), ..daemon }), "TTL of a sync daemon must not be 0");
+        assert_eq!(
+            refusal(Daemon { ttl: Some(0), ..daemon }),
+            "expected a TTL of a sync daemon from 1, found 0"
+        );
         assert_eq!(
             refusal(Daemon { role: DaemonRole(3), ..daemon }),
             "expected the role master or backup of a sync daemon, found 0x3"

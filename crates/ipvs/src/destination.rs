@@ -254,15 +254,15 @@ mod tests {
             (
                 DestinationConfig { lower_threshold: 2, ..masquerade },
                 "1.2.3.4:80",
-                "lower threshold 2 is above the upper threshold 0",
+                "expected a lower threshold up to the upper one, 0, found 2",
             ),
             (
                 masquerade,
                 "[fd00::1]:80",
-                "a destination of another address family than its service needs a tunnel",
+                "expected a tunnel to a destination of another address family than its service, found another method",
             ),
-            (masquerade, "224.0.0.1:80", "destination 224.0.0.1 is not a unicast address"),
-            (masquerade, "0.0.0.0:80", "destination 0.0.0.0 is not a unicast address"),
+            (masquerade, "224.0.0.1:80", "expected the unicast address of a destination, found 224.0.0.1"),
+            (masquerade, "0.0.0.0:80", "expected the unicast address of a destination, found 0.0.0.0"),
             (
                 route,
                 "1.2.3.4:81",
@@ -271,19 +271,23 @@ mod tests {
             (
                 tunnel(Tunnel::Gue { port: 0, flags: TunnelFlags::empty() }),
                 "1.2.3.4:80",
-                "a GUE tunnel needs a port",
+                "expected the port of a GUE tunnel, found 0",
             ),
             (
                 tunnel(Tunnel::Gre { flags: TunnelFlags::REMOTE_CHECKSUM }),
                 "1.2.3.4:80",
-                "a gre tunnel cannot have the flags 0x2",
+                "expected flags of a gre tunnel, found 0x2",
             ),
             (
                 tunnel(Tunnel::Other { kind: 9, port: 0, flags: TunnelFlags::empty() }),
                 "1.2.3.4:80",
-                "unknown tunnel type 9",
+                "expected the tunnel type 0, 1 or 2, found 9",
             ),
-            (DestinationConfig::new(Forward::Other(4)), "1.2.3.4:80", "unknown forwarding method 4"),
+            (
+                DestinationConfig::new(Forward::Other(4)),
+                "1.2.3.4:80",
+                "expected the forwarding method 0, 1, 2 or 3, found 4",
+            ),
         ];
         for (config, to, why) in cases {
             assert_eq!(check(config, to).unwrap_err(), why);

@@ -177,7 +177,7 @@ impl Refusal {
             (Errno::ESRCH, Some(Command::StopDaemon(_))) => "no such daemon runs",
             (Errno::ESRCH, _) => "there is no such service",
             (Errno::ENODEV, _) => "there is no such interface",
-            (Errno::EPERM, _) => "not permitted: CAP_NET_ADMIN in this network namespace is needed",
+            (Errno::EPERM, _) => "not permitted; this needs CAP_NET_ADMIN in the network namespace",
             (Errno::ERANGE, _) => "a weight or threshold is out of range",
             (Errno::EINVAL, Some(Command::AddDestination { .. } | Command::EditDestination { .. })) => {
                 "invalid: the address must be a unicast address of the family of the service (another family \
@@ -252,23 +252,25 @@ pub enum Invalid {
     GranularityFamily(Family),
     #[error("expected a weight up to 2147483647, found {0}")]
     Weight(u32),
-    #[error("lower threshold {lower} is above the upper threshold {upper}")]
+    #[error("expected a lower threshold up to the upper one, {upper}, found {lower}")]
     Thresholds { upper: u32, lower: u32 },
-    #[error("a destination of another address family than its service needs a tunnel")]
+    #[error(
+        "expected a tunnel to a destination of another address family than its service, found another method"
+    )]
     MixedFamilies,
-    #[error("destination {0} is not a unicast address")]
+    #[error("expected the unicast address of a destination, found {0}")]
     NotUnicast(IpAddr),
     #[error(
         "expected port {service} of the service, which direct routing and tunnels keep, found {destination}"
     )]
     DestinationPort { destination: u16, service: u16 },
-    #[error("a GUE tunnel needs a port")]
+    #[error("expected the port of a GUE tunnel, found 0")]
     GuePort,
-    #[error("a {tunnel} tunnel cannot have the flags {flags:#x}")]
+    #[error("expected flags of a {tunnel} tunnel, found {flags:#x}")]
     TunnelFlags { tunnel: &'static str, flags: u16 },
-    #[error("unknown tunnel type {0}")]
+    #[error("expected the tunnel type 0, 1 or 2, found {0}")]
     TunnelType(u8),
-    #[error("unknown forwarding method {0}")]
+    #[error("expected the forwarding method 0, 1, 2 or 3, found {0}")]
     Forward(u32),
     #[error("expected the role master or backup of a sync daemon, found {0:#x}")]
     DaemonRole(u32),
@@ -276,7 +278,7 @@ pub enum Invalid {
     SyncId(u32),
     #[error("expected a multicast group, found {0}")]
     McastGroup(IpAddr),
-    #[error("{0} of a sync daemon must not be 0")]
+    #[error("expected a {0} of a sync daemon from 1, found 0")]
     DaemonZero(&'static str),
     #[error("expected a {name} timeout up to {max} seconds, found {seconds}", max = crate::Timeouts::MAX)]
     Timeout {

@@ -207,7 +207,7 @@ fn the_missing_capability_is_named() {
     assert!(error.is_permission_denied());
     assert_eq!(
         error.to_string(),
-        "list services: not permitted: CAP_NET_ADMIN in this network namespace is needed (EPERM)"
+        "list services: not permitted; this needs CAP_NET_ADMIN in the network namespace (EPERM)"
     );
 }
 
