@@ -424,8 +424,8 @@ mod tests {
     fn an_error_says_what_where_and_what_is_allowed() {
         assert_eq!(
             XtName::new("a\tb").unwrap_err().to_string(),
-            "iptables chain name: expected printable ASCII without quotes and backslashes, and no `-` or `!` at \
-             its beginning, found '\\t' at byte 1 of \"a\\tb\""
+            "iptables chain name: expected printable ASCII without quotes and backslashes, and no `-` or `!` \
+             at its beginning, found '\\t' at byte 1 of \"a\\tb\""
         );
         assert_eq!(
             XtName::new("a-chain-name-of-29-characters").unwrap_err().to_string(),

@@ -259,7 +259,7 @@ mod tests {
             (
                 masquerade,
                 "[fd00::1]:80",
-                "expected a tunnel to a destination of another address family than its service, found another method",
+                "expected a tunnel to a destination of another address family, found another method",
             ),
             (masquerade, "224.0.0.1:80", "expected the unicast address of a destination, found 224.0.0.1"),
             (masquerade, "0.0.0.0:80", "expected the unicast address of a destination, found 0.0.0.0"),

@@ -254,9 +254,7 @@ pub enum Invalid {
     Weight(u32),
     #[error("expected a lower threshold up to the upper one, {upper}, found {lower}")]
     Thresholds { upper: u32, lower: u32 },
-    #[error(
-        "expected a tunnel to a destination of another address family than its service, found another method"
-    )]
+    #[error("expected a tunnel to a destination of another address family, found another method")]
     MixedFamilies,
     #[error("expected the unicast address of a destination, found {0}")]
     NotUnicast(IpAddr),

@@ -35,8 +35,8 @@ impl Completions {
     }
 }
 
-/// Lets the shell offer the values of flags that have few, and files for those that name one, not for numbers and
-/// addresses. Such flags check their values themselves, with errors of their own.
+/// Lets the shell offer the values of flags that have few, and files for those that name one, not for numbers
+/// and addresses. Such flags check their values themselves, with errors of their own.
 fn offering_values(program: Command) -> Command {
     let offering = |argument: Arg| match values(&argument) {
         Some(values) => argument.value_parser(PossibleValuesParser::new(values)),

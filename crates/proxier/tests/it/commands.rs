@@ -226,7 +226,7 @@ const OFFERED: &[(&[&str], &[&str])] = &[
     (&["sync", "--config", "ser"], &["services.yaml"]),
 ];
 
-/// Compares what a shell offers: `drive` gets the directory of `OFFERED`, in which `script` is the name of the
+/// Compares what a shell offers: `drive` gets the directory of `OFFERED`, where `script` is the name of the
 /// shell's script, and the words.
 fn compare_offers(shell: &str, script: &str, drive: impl Fn(&std::path::Path, &[&str]) -> Command) {
     let folder = std::env::temp_dir().join(format!("sluicegate-{shell}-{}", std::process::id()));

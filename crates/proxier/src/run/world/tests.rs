@@ -91,9 +91,8 @@ fn an_invalid_service_is_left_out_alone_and_named() {
     let effect = world.apply(Update::Apply(service("10.96.0")));
     assert_eq!(
         effect.problems,
-        [
-            "Service demo/web: spec.clusterIP: expected an IP address, found \"10.96.0\" (service demo/web is left out)"
-        ]
+        ["Service demo/web: spec.clusterIP: expected an IP address, found \"10.96.0\" \
+            (service demo/web is left out)"]
     );
     assert!(world.cluster().service(&web()).is_none());
     world.apply(Update::Apply(service("10.96.0.1")));
