@@ -190,7 +190,7 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
         RT => Expression::Rt(Rt { key: RtKey(value(0)?) }),
         SOCKET => Expression::Socket(Socket { key: SocketKey(value(0)?), level: None }),
         OSF => Expression::Osf(Osf { ttl: 0, version: false }),
-        FIB => {
+        FIB | XFRM if value(1).is_some() && value(2).is_none() => {
             let flags = FibFlags::from_bits_retain(value(1)?);
             Fib {
                 flags: flags - FibFlags::PRESENT,
@@ -201,7 +201,9 @@ fn decode_nested(bytes: &[u8], depth: u32) -> Option<Expression> {
         }
         NUMGEN => Numgen { mode: NumgenMode(value(0)?), modulus: value(1)?, offset: value(2)? }.into(),
         HASH if value(0)? == 1 => Expression::Symhash(Symhash { modulus: value(2)?, offset: value(1)? }),
-        XFRM => Expression::Ipsec(Ipsec { key: XfrmKey(value(0)?), number: value(1)?, out: value(2)? != 0 }),
+        XFRM | XFRM_LATER => {
+            Expression::Ipsec(Ipsec { key: XfrmKey(value(0)?), number: value(1)?, out: value(2)? != 0 })
+        }
         _ => return None,
     })
 }
@@ -224,8 +226,12 @@ const CONCAT: u32 = 13;
 const NUMGEN: u32 = 23;
 const HASH: u32 = 24;
 const RT: u32 = 25;
+/// The numbers of `fib` and `ipsec` until 1.1.5. 1.1.6 has `tunnel` before them (`EXPR_TUNNEL`, of which it stores
+/// nothing), and so `fib` is 27 and `ipsec` 28. What is stored tells them apart: two numbers of a `fib`, three of an
+/// `ipsec`. There are none that both read, so that what we store is for 1.0.6: 1.1.6 lists the type of a `fib`.
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
+const XFRM_LATER: u32 = 28;
 
 #[cfg(test)]
 mod tests {
@@ -299,6 +305,28 @@ mod tests {
         for check in [false, true] {
             let of = Expression::from(Fib { flags: FibFlags::DADDR, result: FibResult::OIF, check });
             assert_eq!(note(&of).and_then(|note| decode(&note)), Some(SetType::Typeof(of)));
+        }
+    }
+
+    #[test]
+    fn numbers_of_both_orders_are_read() {
+        let fib = Expression::from(Fib { flags: FibFlags::DADDR, result: FibResult::ADDRTYPE, check: false });
+        let ipsec = Expression::Ipsec(Ipsec { key: XfrmKey::REQID, number: 0, out: true });
+        let stored = |number, values: &[u32]| decode(&expression(number, &numbers(values)));
+        for (of, numbers, values) in [
+            (fib, [26, 27], [FibResult::ADDRTYPE.0, FibFlags::DADDR.bits()].as_slice()),
+            (ipsec, [27, 28], &[XfrmKey::REQID.0, 0, 1]),
+        ] {
+            assert_eq!(note(&of), Some(expression(numbers[0], &self::numbers(values))));
+            for number in numbers {
+                assert_eq!(stored(number, values), Some(SetType::Typeof(of.clone())), "{number}");
+            }
+        }
+        // What neither stores.
+        for (number, values) in
+            [(26, [1, 2, 3].as_slice()), (26, &[1]), (27, &[1]), (28, &[1, 2]), (29, &[1, 2, 3])]
+        {
+            assert_eq!(stored(number, values), None, "{number} {values:?}");
         }
     }
 

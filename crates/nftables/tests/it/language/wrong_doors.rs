@@ -30,13 +30,16 @@ fn what_text_refuses_is_refused_by_each_door() {
     let place = format!("/nftables/{number}/");
     let inputs = wrong();
     let rules: Vec<_> = inputs.iter().filter_map(|input| Some((input, Place::of(&input.text)?))).collect();
+    let sets = |id: &SetId| set(&world, id).cloned();
+    let mut options = ParseOptions::default();
+    options.sets = Some(&sets);
     let (mut doors, mut faults) = (0, Vec::new());
     for (input, place_of) in &rules {
         // The kernel's refusals are its own.
         if !input.verdict.starts_with("nft") || Script::parse(&input.text, &Default::default()).is_ok() {
             continue;
         }
-        let Some(statements) = statements(&world, place_of) else { continue };
+        let Some(statements) = statements(place_of, &options) else { continue };
         doors += 1;
         let rule = statements.into_iter().fold(place_of.chain(), Rule::then);
         let mut values = world.clone();
@@ -81,35 +84,36 @@ impl<'a> Place<'a> {
 }
 
 /// The fewest statements that these words can be, each as it is read alone.
-fn statements(world: &Transaction, place: &Place<'_>) -> Option<Vec<Statement>> {
+fn statements(place: &Place<'_>, options: &ParseOptions<'_>) -> Option<Vec<Statement>> {
     let text = place.statements;
-    let mut starts: Vec<_> = text.match_indices(' ').map(|(at, _)| at + 1).collect();
-    starts.insert(0, 0);
-    // From each word to the end.
-    let mut rest: Vec<Option<Vec<Statement>>> = vec![None; starts.len()];
-    rest.push(Some(Vec::new()));
-    for (first, start) in starts.iter().enumerate().rev() {
-        let ends = starts[first + 1..].iter().copied().chain([text.len() + 1]);
-        let ways = ends.enumerate().filter_map(|(more, end)| {
-            let behind = rest[first + 1 + more].as_ref()?;
-            let statement = statement(world, place, text[*start..end - 1].trim())?;
-            Some([std::slice::from_ref(&statement), behind].concat())
-        });
-        rest[first] = ways.min_by_key(Vec::len);
+    let blanks: Vec<_> = text.match_indices(' ').map(|(at, _)| at).collect();
+    let starts: Vec<_> = std::iter::once(0).chain(blanks.iter().map(|at| at + 1)).collect();
+    let ends: Vec<_> = blanks.into_iter().chain([text.len()]).collect();
+    // Those of the words before each.
+    let mut before: Vec<Option<Vec<Statement>>> = vec![None; ends.len() + 1];
+    before[0] = Some(Vec::new());
+    for (first, start) in starts.iter().enumerate() {
+        let Some(list) = before[first].clone() else { continue };
+        for (last, end) in ends.iter().enumerate().skip(first) {
+            let best = &mut before[last + 1];
+            if best.as_ref().is_some_and(|best| best.len() <= list.len() + 1) {
+                continue;
+            }
+            if let Some(statement) = statement(place, text[*start..*end].trim(), options) {
+                *best = Some([list.as_slice(), &[statement]].concat());
+            }
+        }
     }
-    rest.swap_remove(0)
+    before.pop()?
 }
 
 /// A statement as it is read in its family, or else in another.
-fn statement(world: &Transaction, place: &Place<'_>, text: &str) -> Option<Statement> {
-    let sets = |id: &SetId| set(world, id).cloned();
-    let mut options = ParseOptions::default();
-    options.sets = Some(&sets);
+fn statement(place: &Place<'_>, text: &str, options: &ParseOptions<'_>) -> Option<Statement> {
     // In another family the words may say an IP version that they do not say here.
     let versions = |text: &str| text.split(' ').filter(|word| matches!(*word, "ip" | "ip6")).count();
     std::iter::once(place.table.family)
         .chain(FAMILIES)
-        .find_map(|family| Statement::parse_with(family, text, &options).ok())
+        .find_map(|family| Statement::parse_with(family, text, options).ok())
         .filter(|statement| versions(&statement.to_string()) <= versions(text))
 }
 
