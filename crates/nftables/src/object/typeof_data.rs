@@ -226,9 +226,9 @@ const CONCAT: u32 = 13;
 const NUMGEN: u32 = 23;
 const HASH: u32 = 24;
 const RT: u32 = 25;
-/// The numbers of `fib` and `ipsec` until 1.1.5. 1.1.6 has `tunnel` before them (`EXPR_TUNNEL`, of which it stores
-/// nothing), and so `fib` is 27 and `ipsec` 28. What is stored tells them apart: two numbers of a `fib`, three of an
-/// `ipsec`. There are none that both read, so that what we store is for 1.0.6: 1.1.6 lists the type of a `fib`.
+/// The numbers of `fib` and `ipsec` until 1.1.5. 1.1.6 has `tunnel` before them (`EXPR_TUNNEL`, of which it
+/// stores nothing), and so `fib` is 27 and `ipsec` 28. What is stored tells them apart: two numbers of a `fib`,
+/// three of an `ipsec`. There are none that both versions read, so that what we store is for 1.0.6.
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
 const XFRM_LATER: u32 = 28;

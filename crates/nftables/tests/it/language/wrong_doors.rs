@@ -1,8 +1,8 @@
-//! The wrong rules of the corpus (`wrong/`) through the other doors: what is refused as text is refused as JSON
-//! and as values, where there is a tree of it.
+//! The wrong rules of the corpus (`wrong/`) through the other doors: what is refused as text is refused as
+//! JSON and as values, where there is a tree of it.
 //!
-//! A rule has one where each of its statements is right by itself, in a table of some family: it is their order
-//! or their place that is wrong. What nft's text cannot say at all has no tree, and no other door.
+//! A rule has one where each of its statements is right by itself, in a table of some family: it is their
+//! order or their place that is wrong. What nft's text cannot say at all has no tree, and no other door.
 
 use sluicegate_nftables::lang::Statement;
 use sluicegate_nftables::lang::parse::{ParseOptions, Script};
@@ -16,8 +16,8 @@ use crate::language::wrong::WORLD;
 /// How many rules of the corpus have a tree at least.
 const FLOOR: usize = 70;
 
-/// What JSON takes: it says the IP version by the address. nft's own reader needs a match before it, which nft
-/// leaves out of what it lists.
+/// What JSON takes: it says the IP version by the address. nft's own reader needs a match before it, which
+/// nft leaves out of what it lists.
 const TAKEN_AS_JSON: &[&str] = &["add rule inet t c ct reply daddr 10.0.0.1"];
 
 const FAMILIES: [Family; 6] =
