@@ -42,7 +42,7 @@ fn a_service_without_a_valid_cluster_ip_is_left_out_alone() {
     let (mut cluster, problems) = found(&text).into_cluster(Node::default());
     assert_eq!(changed(&mut cluster), ["demo/good", "demo/other"]);
     let message = "Service demo/bad: spec.clusterIP: expected an IP address, found \"10.0.0.999\" (service \
-        demo/bad         is left out)";
+        demo/bad is left out)";
     assert!(problems[0].to_string().ends_with(message), "{}", problems[0]);
 }
 
