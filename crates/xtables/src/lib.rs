@@ -38,6 +38,7 @@
 //!   by what the extensions are about. They work on the options in the spelling of iptables-save, which
 //!   `sluicegate-iptables-save` produces from any other.
 //! * A decoder's result is encoded again and compared, so that what would change is never shown as options.
+//! * `plain.rs` is a short way for the rules that tables are full of; the tests compare it with the long one.
 //! * `entry.rs` has the head of a rule, `rule.rs` puts head, matches and target together.
 //! * `legacy/layout.rs` knows the layout of a table, `legacy/ruleset.rs` keeps one in memory, in which rules
 //!   that nobody touches stay the kernel's bytes and jumps are chains. `legacy/change.rs` carries out lines.
@@ -55,6 +56,7 @@ mod extension;
 mod foreign;
 pub mod legacy;
 pub mod nft;
+mod plain;
 mod print;
 mod rule;
 

@@ -1,5 +1,7 @@
 //! Rules between words and bytes, whatever back end they are for.
 
+use std::borrow::Cow;
+
 use sluicegate_iptables_save::{
     Action as LineAction, Chain, Counters, Family, Module, OptionUse, Place, Rule as Line, Spec, Target,
     check, check_words, find_target, printable,
@@ -7,6 +9,7 @@ use sluicegate_iptables_save::{
 
 use crate::entry::{read_head, says_head, write_head};
 use crate::extension::{Binary, Codec, Kind, Mismatch, Sets, codecs_of, decode_extension};
+use crate::plain::{self, Then};
 
 /// A rule as the kernel has it, but for offsets and counters.
 ///
@@ -83,6 +86,17 @@ impl Rule {
         place: Place<'_>,
         kernel: &dyn Kernel,
     ) -> Result<(Vec<Self>, Option<Counters>), CompileError> {
+        match plain::compile(words, place, kernel) {
+            Some(rule) => Ok((vec![rule], None)),
+            None => Self::compile_in_general(words, place, kernel),
+        }
+    }
+
+    pub(crate) fn compile_in_general(
+        words: &str,
+        place: Place<'_>,
+        kernel: &dyn Kernel,
+    ) -> Result<(Vec<Self>, Option<Counters>), CompileError> {
         let written = check(words, place)?;
         Ok((Self::of(&written, place.family, kernel)?, written.counters))
     }
@@ -94,6 +108,9 @@ impl Rule {
         place: Place<'_>,
         kernel: &dyn Kernel,
     ) -> Result<(Vec<Self>, Option<Counters>), CompileError> {
+        if let Some(rule) = plain::compile(words, place, kernel) {
+            return Ok((vec![rule], None));
+        }
         let written = match check(words, place) {
             Err(error @ sluicegate_iptables_save::Error::Place { .. }) => {
                 let written = check_words(words, place)?;
@@ -143,6 +160,23 @@ impl Rule {
     /// # Errors
     /// [`NoWords`] if the words would be those of another rule.
     pub fn words(&self, family: Family, sets: &dyn Sets) -> Result<String, NoWords> {
+        self.plain_words(family, sets).map_or_else(|| self.words_in_general(family, sets), Ok)
+    }
+
+    pub(crate) fn plain_words(&self, family: Family, sets: &dyn Sets) -> Option<String> {
+        fn parts(Binary { name, revision, data }: &Binary) -> (Cow<'_, str>, u8, &[u8]) {
+            (Cow::Borrowed(name), *revision, data)
+        }
+        let then = match &self.action {
+            Action::Continue => Then::Continue,
+            Action::Verdict(verdict) => Then::Verdict(*verdict),
+            Action::Chain(name) => Then::Chain(name),
+            Action::Target(Binary { name, revision, data }) => Then::Target(name, *revision, data),
+        };
+        plain::words(&self.head, self.matches.iter().map(parts), then, family, sets)
+    }
+
+    pub(crate) fn words_in_general(&self, family: Family, sets: &dyn Sets) -> Result<String, NoWords> {
         Ok(crate::print::words(&self.spec(family, sets)?)?)
     }
 

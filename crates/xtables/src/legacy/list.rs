@@ -8,6 +8,7 @@ use super::ruleset::{self, ChainId, Jump, Ruleset};
 use crate::Error;
 use crate::extension::{Binary, Sets};
 use crate::foreign::{Foreign, ForeignReason, View, one_line};
+use crate::plain::{self, Then};
 use crate::rule::{self, Action, verdict_name};
 
 /// Returns the lines of a table: chains, then rules, with the counters of the rules if these are wanted; and
@@ -39,8 +40,11 @@ pub(super) fn view(
     let wanted = |name: &str| only.is_none_or(|only| only == name) && Chain::new(name, None, None).is_ok();
     for (id, _, name) in chains.iter().filter_map(named).filter(|(_, _, name)| wanted(name)) {
         for (at, entry) in ruleset.rules(id).iter().enumerate() {
-            let rule = decode(ruleset, entry);
-            let line = rule.words(ruleset.family, sets).map_err(ForeignReason::from);
+            let words = match plain_words(ruleset, entry, sets) {
+                Some(words) => Ok(words),
+                None => decode(ruleset, entry).words_in_general(ruleset.family, sets),
+            };
+            let line = words.map_err(ForeignReason::from);
             let line = line.and_then(|words| {
                 Rule::new(Line::Append, name.clone().into_owned(), words)
                     .map_err(|error| ForeignReason::Text(error.to_string()))
@@ -48,6 +52,7 @@ pub(super) fn view(
             let mut line = match line {
                 Ok(line) => line,
                 Err(reason) => {
+                    let rule = decode(ruleset, entry);
                     let text = one_line(&rule.remarked(ruleset.family, sets).to_string());
                     let line = Rule::foreign(name.clone().into_owned(), &text);
                     let (chain, number) = (name.clone().into_owned(), Some(at + 1));
@@ -60,6 +65,33 @@ pub(super) fn view(
         }
     }
     Ok(view)
+}
+
+/// Returns the words of a rule of the few forms that tables are full of.
+fn plain_words(ruleset: &Ruleset, rule: &ruleset::Rule, sets: &dyn Sets) -> Option<String> {
+    let family = ruleset.family;
+    let entry = ruleset.entry(rule)?;
+    let head = entry.bytes.get(..crate::entry::head_size(family))?;
+    let name;
+    let then = match (rule.jump, entry.target_extension()?) {
+        (Jump::Chain(id), _) => {
+            name = ruleset.name(ruleset.chain(id)?);
+            Then::Chain(&name)
+        }
+        (Jump::Next, _) => Then::Continue,
+        (Jump::None, target) => match entry.verdict() {
+            Some(verdict) => Then::Verdict(verdict),
+            None => {
+                name = sluicegate_iptables_save::decode(target.name);
+                Then::Target(&name, target.revision, target.data)
+            }
+        },
+    };
+    // One that cannot be read ends the matches, as in a rule that is decoded.
+    let matches = entry.matches().flatten();
+    let matches =
+        matches.map(|found| (sluicegate_iptables_save::decode(found.name), found.revision, found.data));
+    plain::words(head, matches, then, family, sets)
 }
 
 /// Returns a rule without the layout of a table.
