@@ -77,7 +77,7 @@ impl Listing {
     /// # Errors
     /// [`Error`] for a rule whose words cannot be read.
     pub fn table(&self, table: &Table<'_>) -> Result<String, Error> {
-        let mut rules: HashMap<&str, Vec<(&Rule<'_>, Option<Spec<'_>>)>> = HashMap::new();
+        let mut lines: HashMap<&str, Lines> = HashMap::new();
         let mut references: HashMap<String, usize> = HashMap::new();
         for rule in table.rules() {
             let spec = self.read(rule)?;
@@ -87,13 +87,15 @@ impl Listing {
                     None => drop(references.insert(target.to_owned(), 1)),
                 }
             }
-            rules.entry(rule.chain()).or_default().push((rule, spec));
+            self.add(lines.entry(rule.chain()).or_default(), rule, spec.as_ref());
         }
-        let text = |chain: &Chain<'_>| {
-            let used = references.get(chain.name()).copied().unwrap_or_default();
-            self.of_chain(chain, used, rules.get(chain.name()).map_or(&[], |rules| rules))
-        };
-        Ok(table.chains().map(text).collect::<Vec<_>>().join("\n"))
+        let mut text = String::new();
+        for (at, chain) in table.chains().enumerate() {
+            text.extend((at > 0).then_some('\n'));
+            text.push_str(&self.head(chain, references.get(chain.name()).copied().unwrap_or_default()));
+            text.push_str(lines.get(chain.name()).map_or("", |lines| &lines.text));
+        }
+        Ok(text)
     }
 
     /// Returns one chain of a table, as `-L CHAIN` lists it; `None` if there is no such chain.
@@ -106,9 +108,11 @@ impl Listing {
             Some(references) => references,
             None => self.references_in(table, name)?,
         };
-        let rules = table.rules().filter(|rule| rule.chain() == name);
-        let rules: Result<Vec<_>, _> = rules.map(|rule| Ok((rule, self.read(rule)?))).collect();
-        Ok(Some(self.of_chain(chain, used, &rules?)))
+        let mut lines = Lines { text: self.head(chain, used), rules: 0 };
+        for rule in table.rules().filter(|rule| rule.chain() == name) {
+            self.add(&mut lines, rule, self.read(rule)?.as_ref());
+        }
+        Ok(Some(lines.text))
     }
 
     /// Returns one rule of a chain by its number from 1, as `-L CHAIN NUMBER` lists it: without a head.
@@ -117,11 +121,12 @@ impl Listing {
     /// # Errors
     /// As [`Listing::table`].
     pub fn rule(&self, table: &Table<'_>, chain: &str, number: usize) -> Result<String, Error> {
-        let rule = table.rules().filter(|rule| rule.chain() == chain).nth(number.saturating_sub(1));
-        rule.map_or_else(
-            || Ok(String::new()),
-            |rule| Ok(self.of_rule(rule, self.read(rule)?.as_ref(), number)),
-        )
+        let before = number.saturating_sub(1);
+        let mut lines = Lines { text: String::new(), rules: before };
+        if let Some(rule) = table.rules().filter(|rule| rule.chain() == chain).nth(before) {
+            self.add(&mut lines, rule, self.read(rule)?.as_ref());
+        }
+        Ok(lines.text)
     }
 
     /// Returns a rule as `-A -v` prints it, in a line of its own without columns.
@@ -184,19 +189,6 @@ impl Listing {
         Ok(count)
     }
 
-    fn of_chain(
-        &self,
-        chain: &Chain<'_>,
-        references: usize,
-        rules: &[(&Rule<'_>, Option<Spec<'_>>)],
-    ) -> String {
-        let mut text = self.head(chain, references);
-        for ((rule, spec), number) in rules.iter().zip(1..) {
-            text.push_str(&self.of_rule(rule, spec.as_ref(), number));
-        }
-        text
-    }
-
     /// Returns the line that names the chain, and the names of the columns.
     fn head(&self, chain: &Chain<'_>, references: usize) -> String {
         let state = match chain.policy() {
@@ -218,12 +210,17 @@ impl Listing {
         format!("Chain {} ({state})\n{columns}{:<19}  {:<19} \n", chain.name(), "source", "destination")
     }
 
-    fn of_rule(&self, rule: &Rule<'_>, spec: Option<&Spec<'_>>, number: usize) -> String {
-        let mut line = String::with_capacity(128);
+    /// Adds the line of a rule.
+    fn add(&self, lines: &mut Lines, rule: &Rule<'_>, spec: Option<&Spec<'_>>) {
+        lines.rules += 1;
+        let line = &mut lines.text;
         if self.line_numbers {
-            let _ = write!(line, "{number:<4} ");
+            let _ = write!(line, "{:<4} ", lines.rules);
         }
-        let Some(spec) = spec else { return format!("{line}{}\n", rule.text()) };
+        let Some(spec) = spec else {
+            line.extend([rule.text(), "\n"]);
+            return;
+        };
         if self.verbose {
             let Counters { packets, bytes } = rule.counters().unwrap_or_default();
             line.extend([self.count(packets), self.count(bytes)]);
@@ -233,12 +230,12 @@ impl Listing {
             Some("NOTRACK") => "CT",
             name => name.unwrap_or_default(),
         };
-        column(&mut line, target, 9);
+        column(line, target, 9);
         let (not, protocol) = value(spec.generic("protocol"), if self.names.is_some() { "all" } else { "0" });
         line.push(not);
         match protocol_number(protocol).filter(|_| self.names.is_none()) {
-            Some(number) => column(&mut line, &number.to_string(), 4),
-            None => column(&mut line, protocol, 4),
+            Some(number) => column(line, &number.to_string(), 4),
+            None => column(line, protocol, 4),
         }
         line.push_str(match spec.generic("fragment") {
             None => "-- ",
@@ -250,8 +247,8 @@ impl Listing {
             for name in ["in-interface", "out-interface"] {
                 let (not, interface) = value(spec.generic(name), "*");
                 match not {
-                    ' ' => column(&mut line, interface, 6),
-                    _ => column(&mut line, &format!("!{interface}"), 6),
+                    ' ' => column(line, interface, 6),
+                    _ => column(line, &format!("!{interface}"), 6),
                 }
             }
         }
@@ -268,11 +265,10 @@ impl Listing {
                 _ => None,
             };
             line.push(not);
-            column(&mut line, shown.as_deref().or(address).unwrap_or(network), 19);
+            column(line, shown.as_deref().or(address).unwrap_or(network), 19);
         }
-        self.extensions(&mut line, spec);
+        self.extensions(line, spec);
         line.push('\n');
-        line
     }
 
     fn extensions(&self, line: &mut String, spec: &Spec<'_>) {
@@ -280,18 +276,18 @@ impl Listing {
             line.push_str("[goto] ");
         }
         for module in &spec.matches {
-            line.push_str(&match self.names {
-                Some(names) => named::of_match(module, spec, self.family, names),
-                None => forms::of_match(module, self.family),
-            });
+            match self.names {
+                Some(names) => named::of_match(line, module, spec, self.family, names),
+                None => forms::of_match(line, module, self.family),
+            }
         }
         // A verdict and a chain have a column, and nothing to say beside it.
         let target = spec.target.as_ref().map(|target| &target.module);
         if let Some(module) = target.filter(|module| find_target(&module.name, self.family).is_some()) {
-            line.push_str(&match self.names {
-                Some(_) => named::of_target(module, self.family),
-                None => forms::of_target(module, self.family),
-            });
+            match self.names {
+                Some(_) => named::of_target(line, module, self.family),
+                None => forms::of_target(line, module, self.family),
+            }
         }
     }
 
@@ -310,6 +306,13 @@ impl Listing {
             None => format!("{number:>5} "),
         }
     }
+}
+
+/// The lines of rules of a chain, and how many rules these are.
+#[derive(Default)]
+struct Lines {
+    text: String,
+    rules: usize,
 }
 
 /// Returns `!` or a blank, and the value.

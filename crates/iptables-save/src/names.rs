@@ -13,8 +13,7 @@ use crate::Family;
 
 /// Returns the number of a protocol by name.
 pub(crate) fn protocol_number(name: &str) -> Option<u8> {
-    let name = name.to_ascii_lowercase();
-    PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+    PROTOCOLS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, number)| *number)
 }
 
 /// Returns the name that iptables-save prints for a protocol; `None` for one that it prints as a number.

@@ -7,37 +7,38 @@ use crate::ext::{self, Family};
 use crate::spec::{Module, OptionUse};
 use crate::words::quote;
 
-/// Returns what is listed for a match, with the blank before it.
-pub(super) fn of_match(module: &Module<'_>, family: Family) -> String {
-    match &*module.name {
+/// Adds what is listed for a match, with the blank before it.
+pub(super) fn of_match(line: &mut String, module: &Module<'_>, family: Family) {
+    let own = match &*module.name {
         "ah" if family == Family::Ipv4 => own::ah_of_ipv4(module),
         "ah" => own::ah_of_ipv6(module),
         "bpf" => own::bpf(module),
         "connlimit" => own::connlimit(module),
-        "dccp" => form(MATCHES, module, family, own::dccp),
-        "devgroup" => form(MATCHES, module, family, own::devgroup),
+        "dccp" => return form(line, MATCHES, module, family, own::dccp),
+        "devgroup" => return form(line, MATCHES, module, family, own::devgroup),
         "eui64" => "eui64 ".to_owned(),
         "frag" => own::frag(module),
         "hashlimit" => own::hashlimit(module),
         "icmp" => own::icmp(module, "icmptype", "icmp"),
         "icmp6" => own::icmp(module, "ipv6-icmptype", "ipv6-icmp"),
-        "ipv6header" => form(MATCHES, module, family, own::ipv6header),
+        "ipv6header" => return form(line, MATCHES, module, family, own::ipv6header),
         "limit" => own::limit(module),
         "policy" => own::policy(module),
         "rateest" => own::rateest(module),
         "recent" => own::recent(module),
-        "sctp" => form(MATCHES, module, family, own::sctp),
-        "statistic" => form(MATCHES, module, family, own::statistic),
-        "string" => form(MATCHES, module, family, own::string),
-        "tcp" => form(MATCHES, module, family, own::tcp),
+        "sctp" => return form(line, MATCHES, module, family, own::sctp),
+        "statistic" => return form(line, MATCHES, module, family, own::statistic),
+        "string" => return form(line, MATCHES, module, family, own::string),
+        "tcp" => return form(line, MATCHES, module, family, own::tcp),
         "time" => own::time(module),
-        _ => form(MATCHES, module, family, |_| None),
-    }
+        _ => return form(line, MATCHES, module, family, |_| None),
+    };
+    line.push_str(&own);
 }
 
-/// Returns what is listed for a target, with the blank before it.
-pub(super) fn of_target(module: &Module<'_>, family: Family) -> String {
-    match &*module.name {
+/// Adds what is listed for a target, with the blank before it.
+pub(super) fn of_target(line: &mut String, module: &Module<'_>, family: Family) {
+    let own = match &*module.name {
         "CLASSIFY" => own::classify(module),
         "CLUSTERIP" => own::clusterip(module),
         "CONNMARK" => own::connmark(module),
@@ -45,35 +46,39 @@ pub(super) fn of_target(module: &Module<'_>, family: Family) -> String {
         "LED" => own::led(module),
         "LOG" => own::log(module),
         "MARK" => own::mark(module),
-        "SYNPROXY" => form(TARGETS, module, family, |_| None) + " ",
+        "SYNPROXY" => {
+            form(line, TARGETS, module, family, |_| None);
+            " ".to_owned()
+        }
         "TPROXY" => own::tproxy(module),
         "ULOG" => own::ulog(module),
-        _ => form(TARGETS, module, family, |_| None),
-    }
+        _ => return form(line, TARGETS, module, family, |_| None),
+    };
+    line.push_str(&own);
 }
 
 /// What stands before the options of an extension, and options with what is listed for them where that is not
 /// `name value` and `! name value`: plain, and negated. `{}` is the value; `{s}` is an s if it is a range.
 type Form = (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
 
-/// Returns the options by the row of their extension, but for those that `other` has words for.
+/// Adds the options by the row of their extension, but for those that `other` has words for.
 fn form(
+    line: &mut String,
     forms: &[Form],
     module: &Module<'_>,
     family: Family,
     other: impl Fn(&OptionUse<'_>) -> Option<String>,
-) -> String {
+) {
     let (_, head, options) =
         forms.iter().find(|(name, ..)| *name == module.name).copied().unwrap_or_default();
-    let mut text = String::with_capacity(32);
-    push(&mut text, |text| text.push_str(head));
+    push(line, |text| text.push_str(head));
     // All ports of dccp and sctp, which a save has, are not listed.
     let is_all = |option: &OptionUse<'_>| {
         option.name.ends_with("-port") && option.value() == Some("0:65535") && !option.negated
     };
     for option in module.options.iter().filter(|option| !is_all(option)) {
         let known = options.iter().find(|(name, ..)| *name == option.name);
-        push(&mut text, |text| match (other(option), known) {
+        push(line, |text| match (other(option), known) {
             (Some(own), _) => text.push_str(&own),
             (None, Some((_, plain, negated))) => {
                 fill(text, if option.negated { negated } else { plain }, option);
@@ -81,7 +86,6 @@ fn form(
             (None, None) => text.push_str(&as_saved(module, option, family)),
         });
     }
-    text
 }
 
 /// Writes a blank and a word behind it; nothing, if the word is empty.

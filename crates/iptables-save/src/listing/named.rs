@@ -8,9 +8,15 @@ use crate::ext::Family;
 use crate::names::{ICMP, ICMP6, LOG_LEVELS};
 use crate::spec::{Module, OptionUse, Spec};
 
-/// Returns what is listed for a match, with the blank before it.
-pub(super) fn of_match(module: &Module<'_>, spec: &Spec<'_>, family: Family, names: Names) -> String {
-    let named = match &*module.name {
+/// Adds what is listed for a match, with the blank before it.
+pub(super) fn of_match(
+    line: &mut String,
+    module: &Module<'_>,
+    spec: &Spec<'_>,
+    family: Family,
+    names: Names,
+) {
+    match &*module.name {
         "tcp" | "udp" | "multiport" => {
             let protocol = spec.generic("protocol").and_then(OptionUse::value).unwrap_or_default();
             let mut module = module.clone();
@@ -24,8 +30,8 @@ pub(super) fn of_match(module: &Module<'_>, spec: &Spec<'_>, family: Family, nam
                         OptionUse::new(option.name.clone(), [Cow::Owned(named)]).negated(option.negated);
                 }
             }
-            let flags = flags.map(|flags| tcp_flags(&flags)).unwrap_or_default();
-            Some(forms::of_match(&module, family) + &flags)
+            forms::of_match(line, &module, family);
+            line.extend(flags.map(|flags| tcp_flags(&flags)));
         }
         "owner" => {
             let mut module = module.clone();
@@ -41,33 +47,39 @@ pub(super) fn of_match(module: &Module<'_>, spec: &Spec<'_>, family: Family, nam
                     *option = OptionUse::new(option.name.clone(), [Cow::Owned(name)]).negated(option.negated);
                 }
             }
-            Some(forms::of_match(&module, family))
+            forms::of_match(line, &module, family);
         }
-        "icmp" => icmp(module, "icmp-type", "icmp", ICMP),
-        "icmp6" => icmp(module, "icmpv6-type", "ipv6-icmp", ICMP6),
-        _ => None,
-    };
-    named.unwrap_or_else(|| forms::of_match(module, family))
+        name => {
+            let named = match name {
+                "icmp" => icmp(module, "icmp-type", "icmp", ICMP),
+                "icmp6" => icmp(module, "icmpv6-type", "ipv6-icmp", ICMP6),
+                _ => None,
+            };
+            match named {
+                Some(named) => line.push_str(&named),
+                None => forms::of_match(line, module, family),
+            }
+        }
+    }
 }
 
-/// Returns what is listed for a target, with the blank before it.
-pub(super) fn of_target(module: &Module<'_>, family: Family) -> String {
+/// Adds what is listed for a target, with the blank before it.
+pub(super) fn of_target(line: &mut String, module: &Module<'_>, family: Family) {
     if module.name != "LOG" {
-        return forms::of_target(module, family);
+        return forms::of_target(line, module, family);
     }
     let number = module.value("log-level").and_then(|level| level.parse().ok()).unwrap_or(WARNING);
     let level = LOG_LEVELS.iter().find(|(_, level)| *level == number).map_or("", |(name, _)| name);
     let level = if number == WARNING { "warn" } else { level };
-    let mut text = format!(" LOG level {level}");
+    line.extend([" LOG level ", level]);
     for (option, shown) in LOG_FLAGS {
         if module.option(option).is_some() {
-            text.push_str(&format!(" {shown}"));
+            line.extend([" ", shown]);
         }
     }
     if let Some(prefix) = module.value("log-prefix") {
-        text.push_str(&format!(" prefix \"{prefix}\""));
+        line.extend([" prefix \"", prefix, "\""]);
     }
-    text
 }
 
 fn is_of_ports(name: &str) -> bool {
