@@ -41,9 +41,11 @@ mod load_text;
 mod log_drops;
 mod many_namespaces;
 mod mark_flows;
+mod million_list;
 mod nat_container;
 mod open_port;
 mod other_namespace;
+mod plan_elsewhere;
 mod plan_iptables;
 mod plan_nftables;
 mod probe_kernel;
@@ -61,6 +63,7 @@ mod stale_flows;
 mod trace_drop;
 mod which_endpoints;
 mod without_root;
+mod zones;
 
 use std::error::Error;
 
@@ -98,9 +101,9 @@ macro_rules! recipes {
 
 /// All recipes, in the order of the guide.
 pub(crate) const ALL: &[Recipe] = recipes! {
-    "Firewalls": open_port load_text load_file check_file dispatch rate_limit log_drops trace_drop rule_counters insert_delete
-        save_and_restore roll_back;
-    "Lists": block_list refresh_list ban_for_a_while count_customers quota;
+    "Firewalls": open_port load_text load_file check_file dispatch zones rate_limit log_drops trace_drop
+        rule_counters insert_delete save_and_restore roll_back;
+    "Lists": block_list refresh_list million_list ban_for_a_while count_customers quota;
     "Translation and balancing": nat_container forward_ports isolate_networks redirect_dns captive_portal balance_nftables;
     "Living with others": shared_table change_rule detect_conflict follow_changes list_json;
     "Writing programs": delete_if_there explain_refusal without_root probe_kernel in_tokio
@@ -110,6 +113,6 @@ pub(crate) const ALL: &[Recipe] = recipes! {
         iptables_counters iptables_to_nft;
     "Connections": find_flow follow_flows mark_flows stale_flows;
     "IPVS": balance_udp drain_server ipvs_difference;
-    "Services": embed_services which_endpoints plan_nftables plan_iptables kube_names;
+    "Services": embed_services which_endpoints plan_nftables plan_elsewhere plan_iptables kube_names;
     "Netlink": raw_message scripted_kernel;
 };
