@@ -477,11 +477,7 @@ impl Parser {
     }
 
     fn address(&mut self, text: &str) -> Result<IpAddr, Failure> {
-        let parsed = match text.contains(':') {
-            true => text.parse().ok(),
-            false => aton(text).map(IpAddr::V4),
-        };
-        let Some(address) = parsed else { return usage(format!("Invalid IP address `{text}'")) };
+        let Some(address) = host(text) else { return usage(format!("Invalid IP address `{text}'")) };
         self.same_family(Family::of(address))?;
         Ok(address)
     }
@@ -502,7 +498,7 @@ impl Parser {
         if text.is_empty() {
             return Ok(AddressPort::default());
         }
-        if let Ok(address) = text.parse::<IpAddr>() {
+        if let Some(address) = host(text) {
             self.same_family(Family::of(address))?;
             return Ok(AddressPort { address: Some(address), port: None });
         }
@@ -769,6 +765,10 @@ fn c_number(text: &str) -> Option<u32> {
 fn zone(text: &str) -> Result<u16, Failure> {
     let number = c_number(text).and_then(|number| u16::try_from(number).ok());
     number.ok_or_else(|| Failure::Usage(format!("Invalid zone `{text}'")))
+}
+
+fn host(text: &str) -> Option<IpAddr> {
+    if text.contains(':') { text.parse().ok() } else { aton(text).map(IpAddr::V4) }
 }
 
 /// Reads one to four numbers as `inet_aton(3)` does, which conntrack(8) asks: the last fills the bytes that are
