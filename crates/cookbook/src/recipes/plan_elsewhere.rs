@@ -12,7 +12,7 @@ use sluicegate_services::{
 };
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    // The control plane, for `node-1`: first all rules, then what changes. Both are nft's JSON.
+    // The control plane, for `node-1`: all rules, then what changes. Both are nft's JSON.
     let mut cluster = Cluster::new(Node::new("node-1", ["192.168.0.2".parse()?]));
     let web = ServiceName::new("demo", "web")?;
     cluster.set_service(&web, Service::new(["172.30.0.41".parse()?], [Port::tcp("http", 80)?])?);
@@ -32,13 +32,12 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     for text in [all, change] {
         let mut tables = read::ruleset(&mut kernel, nft::Family::IP)?.content().into_iter();
         let sets = tables.find(|table| &*table.table.id.name == "kube-proxy").map(|table| table.sets);
-        let known =
-            |id: &nft::SetId| sets.iter().flatten().map(|(set, _)| set).find(|set| set.id == *id).cloned();
+        let known = |id: &nft::SetId| Some(sets.iter().flatten().find(|(set, _)| set.id == *id)?.0.clone());
         let mut options = ParseOptions::default();
         options.sets = Some(&known);
         let received = Transaction::from_json_with(&text, &options)?;
         received.apply(&mut kernel)?;
-        println!("{} operations", received.operations().len());
+        received.to_string().lines().filter(|line| line.contains(".41 ")).for_each(|line| println!("{line}"));
     }
     Ok(())
 }
