@@ -18,6 +18,7 @@
 //! | `json/expression/` | its JSON |
 //! | `compile/lower/load.rs` | how it is loaded into a register |
 //! | `check/type_check.rs` | whether every version of nft gives it a type |
+//! | `name/keywords.rs` | its word, as for a statement |
 //! | `compile/lower/imply.rs` | the matches that it implies, if any |
 //! | `compile/raise/mod.rs` | the register's content back into the variant |
 //! | `object/typeof_data.rs` | how nft stores it in the user data of a `typeof` set |
@@ -32,15 +33,24 @@
 //! |---|---|
 //! | `tree/statement.rs` | a variant of [`Statement`] and, if it has fields, its structure |
 //! | `tree/mod.rs`, `lang.rs` | the re-export of the structure |
-//! | `tree/statements/nodes.rs` | its row, so that a parsed rule can store it packed |
-//! | `text/print/statement.rs`, `text/parse/statement.rs` | its text, both ways |
-//! | `json/statement/print.rs`, `json/statement/parse.rs` | its JSON, both ways |
+//! | `tree/statements/nodes.rs` | its row, so that a parsed rule can store it packed, in less memory |
+//! | `name/keywords.rs` | its word, if nft refuses a chain of that name: its listing could not be loaded |
+//! | `text/print/statement.rs` | its text |
+//! | `text/parse/statement.rs` | the text back, and its word in `STATEMENTS`, among which slips are looked for |
+//! | `json/statement/print.rs` | its JSON |
+//! | `json/statement/parse.rs` | the JSON back, and its word in `WORDS` |
 //! | `compile/lower/statement.rs`, `compile/raise/statement.rs` | the expressions of the kernel, both ways |
-//! | `check/` | what it takes, where that is not decided by its own types |
+//! | `check/judge.rs` | how its operands are judged; whether nothing may follow it; which sets it names |
+//! | `error/meaning.rs` | the chains in which the kernel takes it, if not in all |
 //! | `fake/validate/`, `probe/feature.rs` | as for an expression |
 //! | `tests/it/kernel/cases/statements.rs`, `tests/it/trees/statement.rs` | rules with it |
 //!
-//! If the kernel has an expression of its own for it, that is as above. A statement that keeps state (as
+//! The compiler asks for what prints and lowers it. It does not ask for what reads, raises and judges it, nor
+//! for the two lists of words: a case in `cases/statements.rs` fails without the former. A statement without
+//! fields, whose expression has none either, takes 13 files with its case.
+//!
+//! If the kernel has an expression of its own for it, the rows of `expr/` above come first, and its name in
+//! `expr/sample.rs`, whose test asks for the line of the documentation. A statement that keeps state (as
 //! `counter`) is converted by `tree/stateful.rs`, both ways, since elements and sets have it too.
 //!
 //! # To add a data type
