@@ -245,9 +245,10 @@ pub(crate) fn compile(words: &str, place: Place<'_>, kernel: &dyn Kernel) -> Opt
                     VERDICTS.iter().find(|(verdict, _)| *verdict == name).map(|(_, number)| *number);
                 found.goto = goto == "-g";
                 found.action = match verdict {
+                    _ if name == place.chain => return None,
                     Some(_) if found.goto || place.table == "nat" && name == "DROP" => return None,
                     Some(verdict) => Action::Verdict(verdict),
-                    None if !is_user(&name) || name == place.chain => return None,
+                    None if !is_user(&name) => return None,
                     None if !found.goto && is_target(&name) => return None,
                     None => Action::Chain(name.into_owned()),
                 };
@@ -551,6 +552,35 @@ mod tests {
     const RULES: &str = include_str!("../../iptables-save/testdata/rules.v4");
     const RULES6: &str = include_str!("../../iptables-save/testdata/rules.v6");
     const REFUSED: &str = include_str!("../../iptables-save/testdata/refused.v4");
+
+    #[test]
+    fn both_ways_have_the_same_limits() {
+        for length in [1, 14, 15, 16, 27, 28, 29, 30, 254, 255, 256, 257, 480, 512, 600] {
+            let name = "n".repeat(length);
+            let (quoted, escaped) = ("a ".repeat(length / 2), "\\\\".repeat(length / 2));
+            for words in [
+                format!("-m comment --comment {name}"),
+                format!("-m comment --comment \"{quoted}\""),
+                format!("-m comment --comment \"{escaped}\""),
+                format!("-i {name}"),
+                format!("-o {name}+"),
+                format!("-j {name}"),
+                format!("-g {name}"),
+            ] {
+                for family in [Family::Ipv4, Family::Ipv6] {
+                    same_both_ways(&words, Place { table: "filter", chain: "Y", family }).unwrap();
+                }
+            }
+            same_both_ways("-j X", Place { table: "filter", chain: &name, family: Family::Ipv4 }).unwrap();
+        }
+        for table in TABLES.into_iter().chain(["broute", ""]) {
+            for chain in HOOKS.into_iter().chain(["Y", "ACCEPT", "LOG", "", "-x", "a b"]) {
+                for words in ["-j ACCEPT", "-j DROP", "-j RETURN", "-j QUEUE", "-i a -o b -g X"] {
+                    same_both_ways(words, Place { table, chain, family: Family::Ipv4 }).unwrap();
+                }
+            }
+        }
+    }
 
     #[test]
     fn both_ways_give_the_same_for_the_corpora() {
