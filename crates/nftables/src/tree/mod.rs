@@ -36,7 +36,7 @@
 //! | `tree/statements/nodes.rs` | its row, so that a parsed rule can store it packed, in less memory |
 //! | `name/keywords.rs` | its word, if nft refuses a chain of that name: its listing could not be loaded |
 //! | `text/print/statement.rs` | its text |
-//! | `text/parse/statement.rs` | the text back, and its word in `STATEMENTS`, among which slips are looked for |
+//! | `text/parse/statement.rs` | the text back; its word in `STATEMENTS`, where slips are looked up |
 //! | `json/statement/print.rs` | its JSON |
 //! | `json/statement/parse.rs` | the JSON back, and its word in `WORDS` |
 //! | `compile/lower/statement.rs`, `compile/raise/statement.rs` | the expressions of the kernel, both ways |
