@@ -20,6 +20,7 @@ mod sets;
 mod socket;
 
 use std::cell::RefCell;
+use std::time::Duration;
 use std::{fs, io};
 
 use sluicegate_iptables_save::{Action, Changes, Entry, Family, Rule, Save, Table};
@@ -152,6 +153,17 @@ impl Client {
     pub fn with_lock(mut self, lock: Lock) -> Self {
         self.lock = lock;
         self
+    }
+
+    /// Sets how long to wait for another program that has the lock.
+    pub fn set_lock_wait(&mut self, wait: Duration) {
+        self.lock.wait = wait;
+    }
+
+    /// Returns how long is waited for another program that has the lock.
+    #[must_use]
+    pub fn lock_wait(&self) -> Duration {
+        self.lock.wait
     }
 
     /// Returns the family of the tables.

@@ -2,7 +2,7 @@
 //! from is done as soon as they let it.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -15,7 +15,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(test: &str, flags: &[&str]) -> Self {
+    fn start(test: &str, flags: &[&str], set: impl FnOnce(&mut Command)) -> Self {
         let directory = std::env::temp_dir().join(format!("sluicegate-near-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
         let text = "apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: demo}\n\
@@ -24,6 +24,7 @@ impl Daemon {
         let log = File::create(directory.join("log")).expect("a log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
         command.args(["run", "--hostname-override", "node"]).args(flags).arg("--manifests").arg(&directory);
+        set(&mut command);
         let child = command.stdin(Stdio::null()).stderr(log).spawn().expect("the command starts");
         Self { child, directory }
     }
@@ -63,6 +64,37 @@ impl Drop for Neighbour {
 }
 
 #[test]
+fn a_lock_of_iptables_that_is_held_for_ever_is_told_and_waited_for() {
+    if !testns::have(&["iptables-legacy-save", "flock"]) {
+        return;
+    }
+    testns::netns(|| {
+        // A file of the test's own: the machine's lock is left alone.
+        let lock = std::env::temp_dir().join(format!("sluicegate-near-lock-file-{}", std::process::id()));
+        let mut holder = Command::new("flock");
+        holder.arg(&lock).args(["sh", "-c", "echo held; exec cat"]);
+        let holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("flock starts");
+        let mut holder = Neighbour(holder);
+        let mut said = [0; 5];
+        let mut output = holder.0.stdout.take().expect("a pipe");
+        output.read_exact(&mut said).expect("it holds the lock");
+        let flags =
+            ["--proxy-mode", "iptables", "--iptables-backend", "legacy", "--iptables-sync-period", "1s"];
+        let mut daemon = Daemon::start("lock", &flags, |command| {
+            command.env("XTABLES_LOCKFILE", &lock);
+        });
+        let name = lock.display().to_string();
+        daemon.until("the lock is told", |log| log.contains(&name));
+        assert!(!testns::sh("iptables-legacy-save").contains("172.30.0.1"), "it does not go past the lock");
+        drop(holder.0.stdin.take());
+        drop(holder);
+        let saved = || testns::try_sh("iptables-legacy-save").stdout;
+        daemon.until("it is programmed", |_| String::from_utf8_lossy(&saved()).contains("172.30.0.1"));
+        fs::remove_file(lock).expect("its file");
+    });
+}
+
+#[test]
 fn a_table_that_another_process_owns_is_told_and_taken_when_that_has_ended() {
     if !testns::have(&["nft"]) {
         return;
@@ -77,7 +109,7 @@ fn a_table_that_another_process_owns_is_told_and_taken_when_that_has_ended() {
             assert!(Instant::now() < end, "nft has not added its table");
             thread::sleep(Duration::from_millis(10));
         }
-        let mut daemon = Daemon::start("owner", &["--nftables-sync-period", "1s"]);
+        let mut daemon = Daemon::start("owner", &["--nftables-sync-period", "1s"], |_| ());
         daemon.until("the owner is told", |log| log.contains("belongs to another process"));
         drop(input);
         drop(owner);

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sluicegate_iptables_save::{Item, Save};
 use sluicegate_services::Family;
@@ -84,8 +86,11 @@ pub struct Generation {
 /// If a capability is missing, or the kernel has no netfilter.
 pub fn open(back_end: Option<BackEnd>, families: &[Family]) -> Result<Vec<Box<dyn Tables>>, Error> {
     let back_end = back_end.map_or_else(choose, Ok)?;
-    let open =
-        |family: &Family| Client::open(*family, back_end).map(|client| Box::new(client) as Box<dyn Tables>);
+    let patience = Patience::default();
+    let open = |family: &Family| {
+        let client = Client { patience: patience.clone(), ..Client::open(*family, back_end)? };
+        Ok(Box::new(client) as Box<dyn Tables>)
+    };
     families.iter().map(open).collect()
 }
 
@@ -93,11 +98,12 @@ pub fn open(back_end: Option<BackEnd>, families: &[Family]) -> Result<Vec<Box<dy
 /// returns why not.
 pub(crate) fn open_used() -> Vec<Result<Box<dyn Tables>, Error>> {
     let mut all: Vec<Result<Box<dyn Tables>, Error>> = Vec::new();
+    let patience = Patience::default();
     for back_end in BackEnd::BOTH {
         for family in Family::BOTH {
             match Client::open(family, back_end).and_then(|client| Ok((client.used()?, client))) {
                 Ok((used, _)) if used.is_empty() => {}
-                Ok((_, client)) => all.push(Ok(Box::new(client))),
+                Ok((_, client)) => all.push(Ok(Box::new(Client { patience: patience.clone(), ..client }))),
                 // Without it there are no rules.
                 Err(error) if error.is_unsupported() => {}
                 Err(error) => all.push(Err(error)),
@@ -177,10 +183,60 @@ struct Client {
     left: Option<Sizes>,
     /// Whether a table that we changed was not as large as we had left it.
     was_disturbed: bool,
+    patience: Patience,
 }
 
 /// The number of entries of tables, and their size in bytes.
 type Sizes = BTreeMap<String, (u32, u32)>;
+
+/// When the lock of the legacy back end was last waited for in vain. Clones share it, as one lock is for both
+/// families.
+///
+/// A sync changes several tables, one after the other. Each change would wait as long for a program that never
+/// lets the lock go, and nobody else would have a turn: so the first one waits, and those of the time after it
+/// take the lock only where it is free.
+#[derive(Clone, Debug, Default)]
+struct Patience(Arc<Mutex<Option<Instant>>>);
+
+impl Patience {
+    /// Carries out lines, and waits for the lock if it wasn't waited for just now.
+    fn restore(
+        &self,
+        client: &mut legacy::Client,
+        input: &Save<'_>,
+        how: Restore,
+    ) -> Result<Vec<Replaced>, Error> {
+        let longest = client.lock_wait();
+        let wait = self.wait(longest, Instant::now());
+        client.set_lock_wait(wait);
+        let restored = client.restore(input, how);
+        client.set_lock_wait(longest);
+        match restored {
+            Err(Error::Locked { path, .. }) => {
+                if !wait.is_zero() {
+                    self.refused(Instant::now());
+                }
+                // The same text each time, as a failure that lasts is not logged again.
+                Err(Error::Locked { path, waited: longest })
+            }
+            done => done,
+        }
+    }
+
+    /// Returns how long to wait, of at most `longest`.
+    fn wait(&self, longest: Duration, now: Instant) -> Duration {
+        let last = self.lock().map(|last| now.saturating_duration_since(last));
+        if last.is_some_and(|last| last < longest) { Duration::ZERO } else { longest }
+    }
+
+    fn refused(&self, now: Instant) {
+        *self.lock() = Some(now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 #[derive(Debug)]
 enum Socket {
@@ -194,7 +250,7 @@ impl Client {
             BackEnd::Legacy => Socket::Legacy(legacy::Client::open(tool_family(family))?),
             BackEnd::Nft => Socket::Nft(nft::Client::open(tool_family(family))?),
         };
-        Ok(Self { family, socket, left: None, was_disturbed: false })
+        Ok(Self { family, socket, left: None, was_disturbed: false, patience: Patience::default() })
     }
 
     /// Returns those of our tables that are in use. To read another one of the legacy back end would make it.
@@ -252,9 +308,9 @@ impl Tables for Client {
 
     fn apply(&mut self, input: &Save<'_>) -> Result<(), Error> {
         let how = Restore::default().counters();
-        match &self.socket {
+        match &mut self.socket {
             Socket::Legacy(client) => {
-                let replaced = client.restore(input, how)?;
+                let replaced = self.patience.restore(client, input, how)?;
                 let Some(left) = &mut self.left else { return Ok(()) };
                 for Replaced { table, before, after, .. } in replaced {
                     // Another program may have come between what we compared with and this, which our own
@@ -309,6 +365,25 @@ impl Tables for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_once_and_then_not_for_as_long_again() {
+        const LONGEST: Duration = Duration::from_secs(5);
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let patience = Patience::default();
+        let other_family = patience.clone();
+        assert_eq!(patience.wait(LONGEST, at(0)), LONGEST);
+        patience.refused(at(5));
+        // What else the sync changes, in this family and in the other.
+        for seconds in [5, 6, 9] {
+            assert_eq!(patience.wait(LONGEST, at(seconds)), Duration::ZERO);
+            assert_eq!(other_family.wait(LONGEST, at(seconds)), Duration::ZERO);
+        }
+        assert_eq!(other_family.wait(LONGEST, at(10)), LONGEST);
+        other_family.refused(at(15));
+        assert_eq!(patience.wait(LONGEST, at(19)), Duration::ZERO);
+    }
 
     #[test]
     fn nf_tables_without_a_family_that_the_legacy_back_end_has_is_not_chosen() {
