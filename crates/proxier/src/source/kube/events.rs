@@ -2,9 +2,10 @@
 //! the log.
 //!
 //! A [`Recorder`] follows a run loop and puts occurrences into a queue; the source writes them one after the
-//! other. Events are a courtesy: what cannot be written is dropped, the log and /status have all of it.
+//! other. What finds no place in the queue waits for the next sync. Events are a courtesy: what the API server does
+//! not take is dropped, the log and /status have all of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,6 +20,7 @@ use kube::core::Resource as _;
 use kube::core::params::PostParams;
 use sluicegate_service_rules::Error as RulesError;
 use sluicegate_services::{Conflict, ServiceName};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{sleep, timeout};
 
@@ -53,6 +55,8 @@ pub struct Recorder {
 /// What was told, and how often of each object.
 #[derive(Default)]
 struct Reported {
+    /// What found no place in the queue.
+    waiting: VecDeque<Occurrence>,
     since: Option<Instant>,
     of: HashMap<Option<ServiceName>, Vec<Occurrence>>,
 }
@@ -90,9 +94,26 @@ impl Recorder {
     fn tell(&self, occurrence: Occurrence) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_news(&occurrence, Instant::now()) {
-            // A full queue means that the API server is away, or slow: this one is dropped.
-            let _ = self.queue.try_send(occurrence);
+            if told.waiting.len() < MOST_WAITING {
+                told.waiting.push_back(occurrence);
+            } else {
+                told.forget(&occurrence);
+            }
         }
+        self.send(&mut told);
+    }
+
+    /// Puts what waits into the queue, which is full while the API server is away or slow.
+    fn send(&self, told: &mut Reported) {
+        while let Some(occurrence) = told.waiting.pop_front() {
+            if let Err(TrySendError::Full(occurrence)) = self.queue.try_send(occurrence) {
+                return told.waiting.push_front(occurrence);
+            }
+        }
+    }
+
+    fn send_again(&self) {
+        self.send(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -110,6 +131,13 @@ impl Reported {
         of_object.push(occurrence.clone());
         true
     }
+
+    /// Takes back that this was told.
+    fn forget(&mut self, occurrence: &Occurrence) {
+        if let Some(of_object) = self.of.get_mut(&occurrence.service) {
+            of_object.retain(|other| other != occurrence);
+        }
+    }
 }
 
 impl Observer for Recorder {
@@ -117,6 +145,7 @@ impl Observer for Recorder {
         for (name, why) in &report.refused {
             self.warn(name, "ServiceRefused", "SyncProxyRules", &format!("the kernel refuses it: {why}"));
         }
+        self.send_again();
     }
 
     fn failed(&self, error: &RulesError) {
@@ -244,6 +273,8 @@ fn event(node: &str, occurrence: &Occurrence, now: SystemTime) -> Event {
 
 /// The most occurrences that wait to be written.
 const QUEUE: usize = 64;
+/// The most that wait for a place among those.
+const MOST_WAITING: usize = 1024;
 /// The time after which the same is told again.
 const AGAIN: Duration = Duration::from_secs(3600);
 /// The most that is told of one object in that time.
@@ -296,6 +327,34 @@ mod tests {
         let json = serde_json::to_value(&of_node).unwrap();
         assert_eq!(json["eventTime"], "1970-01-01T00:00:01.500000Z");
         assert_eq!((&json["type"], &json["regarding"]["kind"]), (&"Warning".into(), &"Node".into()));
+    }
+
+    #[test]
+    fn what_finds_the_queue_full_is_told_when_there_is_room() {
+        let (recorder, mut queue) = Recorder::new(Mode::Nftables);
+        let service = |number: usize| ServiceName::new("demo", &format!("s{number}")).unwrap();
+        let more = MOST_WAITING + QUEUE;
+        for number in 0..=more {
+            recorder.concerns(&service(number), "x");
+        }
+        let mut read = || std::iter::from_fn(|| queue.try_recv().ok()).map(|told| told.service).collect();
+        let mut told: Vec<Option<ServiceName>> = read();
+        while let Some(last) = told.last().cloned() {
+            recorder.send_again();
+            let next: Vec<_> = read();
+            assert!(!next.contains(&last));
+            if next.is_empty() {
+                break;
+            }
+            told.extend(next);
+        }
+        // One place was the start's.
+        assert_eq!(told.len(), more);
+        assert_eq!(told[1..], (0..more - 1).map(|number| Some(service(number))).collect::<Vec<_>>());
+        // What nothing had room for does not count as told.
+        recorder.concerns(&service(more), "x");
+        recorder.concerns(&service(0), "x");
+        assert_eq!(read(), [Some(service(more))]);
     }
 
     #[test]
