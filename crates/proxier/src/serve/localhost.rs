@@ -4,15 +4,16 @@
 //! The kernel drops a packet that leaves the node with a loopback address as its source, unless
 //! `route_localnet` lets everybody on the link reach what listens on loopback alone, and IPv6 has no such
 //! sysctl. So connections are accepted here, and made anew to an endpoint. As in kube-proxy that is TCP
-//! alone; a port without endpoints does not listen, so that connections to it are refused; and with session
-//! affinity all clients, which all are this node, stay with one endpoint until none has connected for the
-//! time of the affinity.
+//! alone; a port without endpoints does not listen, so that connections to it are refused; the endpoint is chosen at
+//! random; and with session affinity all clients, which all are this node, stay with one endpoint until none has
+//! connected for the time of the affinity.
 //!
 //! Whoever is on this node can open connections, and each takes two descriptors, which the daemon needs for its
 //! own work too: so there is a bound for all of them, and half of it for one port. Those beyond are closed.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU16;
@@ -129,7 +130,6 @@ struct Endpoints {
     affinity: Option<Duration>,
     /// The endpoint of the last connection, and its time, with affinity.
     sticky: Option<(SocketAddr, Instant)>,
-    next: usize,
     /// Its connections end when it is dropped.
     connections: watch::Sender<()>,
 }
@@ -146,7 +146,7 @@ impl Endpoints {
     }
 
     /// Chooses the endpoints of a connection, in the order in which they are to be tried.
-    fn choose(&mut self, now: Instant) -> Vec<SocketAddr> {
+    fn choose(&self, now: Instant) -> Vec<SocketAddr> {
         let mut order = self.all.clone();
         if order.is_empty() {
             return order;
@@ -159,10 +159,7 @@ impl Endpoints {
                 order.retain(|other| *other != endpoint);
                 order.insert(0, endpoint);
             }
-            None => {
-                order.rotate_left(self.next % self.all.len());
-                self.next = self.next.wrapping_add(1);
-            }
+            None => order.rotate_left(random_below(self.all.len())),
         }
         order
     }
@@ -364,7 +361,7 @@ async fn accept(
 /// Connects to an endpoint, and copies both ways until both have ended, or the service has lost the port.
 async fn forward(mut client: TcpStream, endpoints: Arc<Mutex<Endpoints>>) {
     let (order, mut stopped) = {
-        let mut endpoints = lock(&endpoints);
+        let endpoints = lock(&endpoints);
         (endpoints.choose(Instant::now()), endpoints.connections.subscribe())
     };
     let copying = async {
@@ -388,6 +385,13 @@ async fn connect(order: &[SocketAddr], endpoints: &Mutex<Endpoints>) -> Option<T
         }
     }
     None
+}
+
+/// Returns a random number below another, which is not 0.
+fn random_below(count: usize) -> usize {
+    // The only source of randomness in the standard library: every state has random keys.
+    let random = RandomState::new().build_hasher().finish();
+    usize::try_from(random % count as u64).unwrap_or_default()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -417,6 +421,8 @@ const BACKLOG: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn address(last: u8) -> SocketAddr {
@@ -424,13 +430,14 @@ mod tests {
     }
 
     #[test]
-    fn connections_take_turns_and_with_affinity_they_stay() {
+    fn the_endpoint_is_random_and_with_affinity_it_stays() {
         let mut endpoints = Endpoints::default();
         let now = Instant::now();
         assert!(endpoints.choose(now).is_empty());
         endpoints.set(vec![address(1), address(2)], None);
-        let firsts: Vec<_> = (0..4).map(|_| endpoints.choose(now)[0]).collect();
-        assert_eq!(firsts, [address(1), address(2), address(1), address(2)]);
+        // That one of them never comes has a probability of two to the power of -255.
+        let firsts: BTreeSet<_> = (0..256).map(|_| endpoints.choose(now)[0]).collect();
+        assert_eq!(firsts, [address(1), address(2)].into());
         let hour = Duration::from_secs(3600);
         endpoints.set(vec![address(1), address(2), address(3)], Some(hour));
         let first = endpoints.choose(now)[0];
