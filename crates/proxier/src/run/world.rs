@@ -220,7 +220,7 @@ impl World {
             Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
             Update::Listing(kind) => self.begin_list(kind),
             Update::Listed(kind) => self.end_list(kind, &mut effect),
-            Update::Unreadable(kind, name, _) => self.keep(kind, name.as_ref()),
+            Update::Unreadable(kind, name, _) => self.keep(kind, name.as_ref(), &mut effect),
             Update::Warning(_) | Update::Unusable(_) | Update::Hopeless(_) => {}
         }
         effect.is_node = node != *self.cluster.node();
@@ -424,12 +424,22 @@ impl World {
     }
 
     /// Keeps an object that a list has and that cannot be read, or all of the kind where it is not known which
-    /// one that is.
-    fn keep(&mut self, kind: Kind, name: Option<&ObjectName>) {
+    /// one that is. Of the first list nothing is known that could be kept, which is a problem.
+    fn keep(&mut self, kind: Kind, name: Option<&ObjectName>, effect: &mut Effect) {
         let Some(unlisted) = self.unlisted.get_mut(&kind) else { return };
-        match name {
-            Some(name) => _ = unlisted.remove(name),
-            None => unlisted.clear(),
+        let is_known = match name {
+            Some(name) => unlisted.remove(name),
+            None => {
+                unlisted.clear();
+                false
+            }
+        };
+        if !is_known && !self.listed.contains(&kind) {
+            let object = name.map_or_else(|| format!("a {kind} without a name"), ToString::to_string);
+            effect.problems.push(format!(
+                "{object} cannot be read and was not since the start: it is left out, and what an earlier run has \
+                 programmed for it is removed"
+            ));
         }
     }
 

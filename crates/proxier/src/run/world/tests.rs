@@ -156,6 +156,19 @@ fn what_a_list_does_not_have_is_deleted_at_its_end() {
     assert_eq!(known(&world).len(), 3);
     world.apply(Update::Listed(Kind::ServiceCidr));
     assert_eq!(known(&world), ["10.2.0.0/16", "10.3.0.0/16"]);
+    // What the first list has and cannot be read is told, unless it was known.
+    let mut first = World::new(ThisNode::default());
+    first.apply(Update::Apply(named("1")));
+    first.apply(Update::Listing(Kind::ServiceCidr));
+    let mut problems = |name: Option<&str>| {
+        let name = name.map(|name| ObjectName::ServiceCidr { name: name.to_owned() });
+        first.apply(Update::Unreadable(Kind::ServiceCidr, name, "invalid type".to_owned())).problems
+    };
+    assert!(problems(Some("c1")).is_empty());
+    let told = "cannot be read and was not since the start: it is left out, and what an earlier run has programmed \
+                for it is removed";
+    assert_eq!(problems(Some("c9")), [format!("ServiceCIDR c9 {told}")]);
+    assert_eq!(problems(None), [format!("a ServiceCIDR without a name {told}")]);
     // Of another, while an object of another kind comes.
     world.apply(Update::Listing(Kind::ServiceCidr));
     world.apply(Update::Apply(slice("10.0.0.1")));
@@ -168,7 +181,7 @@ fn what_a_list_does_not_have_is_deleted_at_its_end() {
     world.apply(Update::Apply(named("4")));
     for (which, left) in [(name("c4"), &["10.4.0.0/16"][..]), (None, &["10.4.0.0/16"])] {
         world.apply(Update::Listing(Kind::ServiceCidr));
-        world.apply(unreadable(which));
+        assert!(world.apply(unreadable(which)).problems.is_empty());
         world.apply(Update::Listed(Kind::ServiceCidr));
         assert_eq!(known(&world), left);
     }
