@@ -455,4 +455,56 @@ mod tests {
         assert_eq!(intervals(&[of_iptables, of_nftables].concat()), (3, 33));
         assert_eq!(intervals(&[&of_iptables[..], &of_ipvs].concat()), (4, 44));
     }
+
+    #[test]
+    fn a_panic_ends_the_process_unless_it_is_of_one_connection() {
+        let Ok(step) = std::env::var(STEP) else {
+            // The process of a test whose hook it is: no other test may have it.
+            for (step, expected) in
+                [("manifests", PANICKED), ("runtime", PANICKED), ("spawn", PANICKED), ("http", SURVIVED)]
+            {
+                let name = "cli::run::tests::a_panic_ends_the_process_unless_it_is_of_one_connection";
+                let exe = std::env::current_exe().expect("the program of the tests");
+                let output = std::process::Command::new(exe).args(["--exact", name]).env(STEP, step).output();
+                let output = output.expect("it starts");
+                assert_eq!(output.status.code(), Some(expected), "{step}: {output:?}");
+                // What runs the tests has the same status for a panic that it catches.
+                assert!(
+                    !String::from_utf8_lossy(&output.stdout).contains("test result"),
+                    "{step}: {output:?}"
+                );
+            }
+            return;
+        };
+        exit_on_panic();
+        match step.as_str() {
+            "runtime" => {
+                let runtime = runtime().expect("threads");
+                let _ = runtime.block_on(runtime.spawn(async { panic!("on purpose") }));
+            }
+            // As where the kernel gives no more threads: there is no room for the stack of one.
+            "spawn" => {
+                use nix::sys::resource::{Resource, setrlimit};
+
+                let runtime = runtime().expect("threads");
+                let memory = std::fs::read_to_string("/proc/self/statm").expect("proc(5)");
+                let pages: u64 =
+                    memory.split(' ').next().and_then(|pages| pages.parse().ok()).expect("pages");
+                let most = pages * 4096 + (1 << 20);
+                setrlimit(Resource::RLIMIT_AS, most, most).expect("a lower limit");
+                let _ = runtime.block_on(runtime.spawn_blocking(|| ()));
+            }
+            name => {
+                let thread = std::thread::Builder::new().name(name.to_owned());
+                let thread = thread.spawn(|| panic!("on purpose")).expect("a thread");
+                assert!(thread.join().is_err());
+            }
+        }
+        std::process::exit(SURVIVED);
+    }
+
+    /// Says, to the process that the test starts, which step it is.
+    const STEP: &str = "SLUICEGATE_PANIC";
+    /// The status of a process that went on.
+    const SURVIVED: i32 = 7;
 }

@@ -65,6 +65,8 @@ pub(super) const BEAT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Child, Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -77,4 +79,42 @@ mod tests {
         assert!(heart.age(Instant::now()) < Duration::from_secs(5));
         assert!(heart.age(later) < Duration::from_secs(90));
     }
+
+    /// The watchdog ends its process: the test starts this program anew for that.
+    fn under_watch(step: &str) -> Child {
+        let exe = std::env::current_exe().expect("the program of the tests");
+        let name = "run::heartbeat::tests::a_heart_that_stops_ends_the_process_and_one_that_beats_does_not";
+        let mut command = Command::new(exe);
+        command.args(["--exact", name]).env(STEP, step).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("it starts")
+    }
+
+    #[test]
+    fn a_heart_that_stops_ends_the_process_and_one_that_beats_does_not() {
+        let Ok(step) = std::env::var(STEP) else {
+            let ended = ["stops", "beats"].map(under_watch).map(|mut child| child.wait().expect("a child"));
+            assert_eq!(ended.map(|status| status.code()), [Some(1), Some(BEATEN)]);
+            return;
+        };
+        let heart = Heartbeat::default();
+        heart.watch(BEAT * 3).expect("a thread");
+        if step == "stops" {
+            // As in a system call that never returns.
+            loop {
+                std::thread::park();
+            }
+        }
+        // Longer than the watchdog waits.
+        let until = Instant::now() + BEAT * 5;
+        while Instant::now() < until {
+            heart.beat();
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::process::exit(BEATEN);
+    }
+
+    /// Says, to the process that the test starts, which step it is.
+    const STEP: &str = "SLUICEGATE_HEARTBEAT";
+    /// The status of a process whose heart went on beating.
+    const BEATEN: i32 = 7;
 }
