@@ -268,6 +268,10 @@ impl Client {
         info.write_replace(&mut request);
         request.extend_from_slice(&table.entries);
         for _ in 0..ATTEMPTS {
+            // The kernel wants to know how many entries it will hand back the counters of: with another number
+            // than the table has by then, `xt_replace_table` (Linux 2.6 to 6.18) answers EAGAIN. With fewer it
+            // would have to write behind the buffer. It compares nothing else, so a table that was replaced by
+            // one of as many entries is replaced all the same: what keeps others out is the lock.
             let mut now = table_request(&table.name, Info::SIZE).map_err(too_long)?;
             self.socket.get(Get::Info, &mut now).map_err(refused)?;
             let entries = Info::read(&now).map_or(0, |info| info.entries);
@@ -295,7 +299,8 @@ impl Client {
             entries.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
             match self.socket.get(Get::Entries, &mut entries) {
                 Ok(_) => return Ok((info, entries)),
-                // The table was replaced since its size was asked for.
+                // The table was replaced since its size was asked for: `get_entries` copies a table of exactly
+                // this size or nothing.
                 Err(Errno::EAGAIN) => (),
                 Err(errno) => return Err(refused(errno)),
             }
@@ -441,6 +446,9 @@ impl Client {
     }
 
     fn replace_once(&self, ruleset: &Ruleset) -> Result<Replaced, Error> {
+        // A table comes with counters of its own, which the kernel ignores: it zeroes all, hands back the old
+        // ones, and takes the numbers to add in a second call, as iptables makes it (libiptc, `TC_COMMIT`).
+        // Packets in between are counted, since the call adds.
         let mut written = ruleset.write()?;
         let mut old = vec![RawCounters::default(); ruleset.old_entries() as usize];
         self.socket
