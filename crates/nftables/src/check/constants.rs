@@ -88,7 +88,18 @@ impl Room {
 pub(crate) fn compared(key: &Expression, with: &Expression) -> Result<(), LowerError> {
     match key {
         Expression::Concat(_) => looked_up(key, with),
+        // Most rules compare with addresses and with sets, which need no look at the key.
+        _ if is_judged_by_type(with) => Ok(()),
         single => Room::of(single).map_or(Ok(()), |room| room.constant(with)),
+    }
+}
+
+/// Whether a constant has the bits of its own type, or is a set with a name.
+fn is_judged_by_type(constant: &Expression) -> bool {
+    match constant {
+        Expression::Value(value) => !matches!(value, Value::Number(_)),
+        Expression::Named(_) => true,
+        _ => false,
     }
 }
 
@@ -103,6 +114,7 @@ pub(crate) fn looked_up(key: &Expression, among: &Expression) -> Result<(), Lowe
             keys.iter().zip(values).try_for_each(|(key, value)| looked_up(key, value))
         }
         (Expression::Concat(_), _) => Ok(()),
+        (_, value) if is_judged_by_type(value) => Ok(()),
         (single, value) => Room::of_part(single).map_or(Ok(()), |room| room.constant(value)),
     }
 }
