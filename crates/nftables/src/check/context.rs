@@ -19,6 +19,9 @@ pub(crate) struct Context {
     /// Whether a match has left packets of IPv4, and of IPv6, where it has left those of several protocols.
     several: Option<[bool; 2]>,
     transport: Option<Transport>,
+    /// The transport protocol that was written last, which is what nft 1.0.6 holds a `tcp reset` against: of
+    /// `{ udp, tcp }` it is TCP.
+    last_transport: Option<u64>,
     /// Whether the `EtherType` of the frame is that of a network protocol.
     is_untagged: bool,
     /// Whether the frame has a VLAN tag.
@@ -146,6 +149,7 @@ impl Context {
             Some(Transport::Unknown) => Err(conflict("another protocol", protocol)),
             _ => {
                 self.transport = Some(Transport::One(number));
+                self.last_transport = Some(number.into());
                 Ok(())
             }
         }
@@ -276,6 +280,8 @@ impl Context {
     /// that it is one of those without fields.
     fn note_transport(&mut self, numbers: &[u64], tells_others: bool) {
         let known = |number: &u64| u8::try_from(*number).ok().filter(|n| Payload::protocol_of(*n).is_some());
+        let last = numbers.iter().rfind(|number| tells_others || known(number).is_some());
+        self.last_transport = last.copied().or(self.last_transport);
         let mut all = numbers.iter().filter_map(known);
         let has_other = tells_others && numbers.iter().any(|number| known(number).is_none());
         let unknown = Some(Transport::Unknown);
@@ -310,18 +316,16 @@ impl Context {
                 });
             }
             Reject::TcpReset => {
-                return match self.transport {
-                    Some(Transport::One(number)) if number != TCP => {
-                        let name = Payload::protocol_of(number).unwrap_or("this protocol");
-                        Err(Clash::said(format!("`tcp reset` is not for packets of {name}")))
+                // A reset of something else drops it.
+                return match self.last_transport {
+                    None => Ok(reject),
+                    Some(number) if number == u64::from(TCP) => Ok(reject),
+                    Some(number) => {
+                        let name = u8::try_from(number).ok().and_then(Payload::protocol_of);
+                        let of = name.unwrap_or("another protocol");
+                        Err(Clash::said(format!("`tcp reset` is not for packets of {of}"))
+                            .help("match tcp before it, in a set as the last"))
                     }
-                    // To nft 1.0.6 all packets are of the protocol that was written last. What it takes it lists
-                    // in another order, which it refuses.
-                    Some(Transport::Several { .. } | Transport::Unknown) => {
-                        Err(Clash::said("`tcp reset` is only for packets of tcp")
-                            .help("match tcp alone before it"))
-                    }
-                    _ => Ok(reject),
                 };
             }
             Reject::Icmpx(code) if code > 3 => {

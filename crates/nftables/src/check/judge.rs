@@ -534,6 +534,37 @@ mod tests {
         (Family::IP, &["dnat ip to meta l4proto map { tcp : 192.0.2.1 . 80 }"]),
     ];
 
+    /// nft 1.0.6 takes and refuses the same.
+    #[test]
+    fn a_tcp_reset_is_held_against_the_protocol_that_was_written_last() {
+        let chain = TableId::new(Family::INET, Name::from_kernel("t")).chain(Name::from_kernel("c"));
+        let reads = |of: &str| Rule::parse(&chain, &format!("{of} reject with tcp reset")).is_ok();
+        for taken in [
+            "meta l4proto { udp, tcp }",
+            "ip protocol { udp, tcp }",
+            "ip6 nexthdr { sctp, udp, tcp }",
+            "meta l4proto { 89, tcp }",
+            "ip protocol { tcp, 89 }",
+            "meta l4proto { tcp, 17-89 }",
+            "meta l4proto udp ip protocol tcp",
+            "meta l4proto != udp",
+            "meta l4proto 1-17",
+        ] {
+            assert!(reads(taken), "{taken}");
+        }
+        for refused in [
+            "meta l4proto { tcp, udp }",
+            "ip protocol { tcp, udp }",
+            "ip6 nexthdr { tcp, udp, 89 }",
+            "meta l4proto { tcp, 89 }",
+            "meta l4proto { udp, 6-89 }",
+            "meta l4proto tcp meta l4proto udp",
+            "udp dport 53",
+        ] {
+            assert!(!reads(refused), "{refused}");
+        }
+    }
+
     /// The same rule as text, as values, and as JSON.
     #[test]
     fn whatever_door_a_rule_comes_through_it_is_judged() {
