@@ -14,7 +14,7 @@ use super::arguments::{self, Arguments};
 use super::client::Client;
 use super::failure::{self, Asked, Failure, parameter};
 use super::restore::tell_removed;
-use super::{Tool, help, hosts};
+use super::{Tool, help, hosts, incompatible};
 use crate::output::print;
 
 pub(super) fn run(tool: &Tool, words: &[String]) -> Result<(), Failure> {
@@ -284,16 +284,11 @@ impl Run<'_> {
         self.is_whole(&view)
     }
 
-    /// Fails behind a list in which a comment stands for a rule: who looks at the status alone would take it for
-    /// all that there is.
+    /// Fails behind a list in which a comment stands for a rule of iptables itself, whose options cannot be
+    /// shown. What nft wrote is known to have no words.
     fn is_whole(&self, view: &View) -> Result<(), Failure> {
-        // The tool looks for expressions before it reads a rule.
-        if view.foreign.iter().any(|foreign| matches!(foreign.reason, ForeignReason::Expression(_))) {
-            let message = format!("table `{}' is incompatible, use 'nft' tool.", self.table);
-            return Err(Failure::whole(message));
-        }
-        let first = view.foreign.iter().find(|foreign| foreign.reason != ForeignReason::BaseChain);
-        first.map_or(Ok(()), |foreign| Err(self.tool.incompatible(self.table, foreign)))
+        let first = view.foreign.iter().find(|foreign| matches!(foreign.reason, ForeignReason::Structure(_)));
+        first.map_or(Ok(()), |foreign| Err(incompatible(self.table, foreign)))
     }
 
     /// Reads what is to be listed. A chain with something that has no words is not; of all chains, what has
@@ -316,7 +311,7 @@ impl Run<'_> {
             let in_it =
                 view.foreign.iter().find(|foreign| foreign.number.is_some() && foreign.chain == chain);
             return match in_it {
-                Some(foreign) => Err(self.tool.incompatible(table, foreign)),
+                Some(foreign) => Err(incompatible(table, foreign)),
                 None => Ok(view),
             };
         }

@@ -1,9 +1,9 @@
 //! iptables(8), iptables-save(8) and iptables-restore(8), and those of ip6tables, with both back ends.
 //!
 //! Words, exit status and messages that programs read are those of iptables 1.8.9. Of a rule that iptables has
-//! no words for, the list of all chains shows the text of nft in a comment and then fails, where the tool lists
-//! nothing and fails; the list of its chain fails, and the save leaves its table out, as the tool's do. A rule of
-//! iptables whose options cannot be shown is such a comment as well.
+//! no words for, the list of all chains shows the text of nft in a comment and warns, with status 0, where the tool
+//! lists nothing and fails; the list of its chain fails, and the save leaves its table out, as the tool's do. A rule
+//! of iptables whose options cannot be shown is such a comment as well, but the list then fails.
 
 mod arguments;
 mod choose;
@@ -101,20 +101,17 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
 /// The version whose behaviour this is.
 const VERSION: &str = "v1.8.9";
 
-impl Tool {
-    /// Returns the failure of a chain with something that iptables has no words for.
-    fn incompatible(&self, table: &str, foreign: &Foreign) -> Failure {
-        let Foreign { chain, reason, text, .. } = foreign;
-        let failed = match (reason, self.back_end) {
-            (ForeignReason::Expression(_) | ForeignReason::BaseChain, _) => {
-                return Failure::incompatible(chain, table);
-            }
-            (_, BackEnd::Nft) => "Parsing nftables rule failed: ",
-            (_, BackEnd::Legacy) => "",
-        };
-        Failure::version(format!(
-            "{failed}chain `{}' in table `{table}' has what iptables has no words for ({reason}): {text}",
-            printable(chain)
-        ))
+/// Returns the failure of a chain or table with something that iptables has no words for.
+fn incompatible(table: &str, foreign: &Foreign) -> Failure {
+    let chain = printable(&foreign.chain);
+    match &foreign.reason {
+        ForeignReason::Expression(_) | ForeignReason::BaseChain => {
+            Failure::incompatible(&foreign.chain, table)
+        }
+        reason => Failure::version(format!(
+            "Parsing nftables rule failed: chain `{chain}' in table `{table}' has what iptables has no words \
+                 for ({reason}): {}",
+            foreign.text
+        )),
     }
 }

@@ -7,7 +7,7 @@ use sluicegate_xtables::{BackEnd, ForeignReason, View};
 
 use super::client::Client;
 use super::failure::{self, Asked, Failure, reason};
-use super::{Tool, VERSION};
+use super::{Tool, VERSION, incompatible};
 use crate::iptables::restore::{Letters, Long, letters};
 use crate::output::{print, tell};
 
@@ -60,7 +60,7 @@ pub(super) fn run(tool: &Tool, arguments: &[String]) -> Result<(), Failure> {
                 text.extend(format!("# Table `{name}' is incompatible, use 'nft' tool.\n").bytes());
                 tool.tell(&format!("table `{name}' is left out: {first}"));
                 if !matches!(first.reason, ForeignReason::Expression(_)) {
-                    failed = failed.or(Some(tool.incompatible(&name, first)));
+                    failed = failed.or(Some(incompatible(&name, first)));
                 }
             }
         }
