@@ -213,7 +213,7 @@ fn an_invalid_item_is_left_out_alone_and_named() {
     let cases = [
         (
             "clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1, 10.0.0.2], ipFamilies: [IPv4, IPv6]",
-            "spec.clusterIPs[1]: \"10.0.0.2\" is not IPv6, which spec.ipFamilies says",
+            "spec.clusterIPs[1]: expected an IPv6 address, which spec.ipFamilies says, found \"10.0.0.2\"",
         ),
         ("ports: [{port: 70000}]", "spec.ports[0].port: expected a port (1 to 65535), found 70000"),
         ("ports: [{port: 0}]", "spec.ports[0].port: expected a port (1 to 65535), found 0"),
