@@ -303,6 +303,11 @@ impl Context {
         };
     }
 
+    /// Whether nft takes all packets for those of TCP, as that was written last.
+    pub(crate) fn ends_with_tcp(self) -> bool {
+        self.last_transport == Some(TCP.into())
+    }
+
     /// Checks `reject` against the protocols that the rule has matched so far, and completes the default.
     pub(crate) fn check_reject(self, reject: Reject) -> Result<Reject, Clash> {
         let Some(family) = self.family else { return Ok(reject) };
@@ -319,7 +324,7 @@ impl Context {
                 // A reset of something else drops it.
                 return match self.last_transport {
                     None => Ok(reject),
-                    Some(number) if number == u64::from(TCP) => Ok(reject),
+                    Some(_) if self.ends_with_tcp() => Ok(reject),
                     Some(number) => {
                         let name = u8::try_from(number).ok().and_then(Payload::protocol_of);
                         let of = name.unwrap_or("another protocol");

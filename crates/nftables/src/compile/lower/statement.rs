@@ -98,8 +98,10 @@ impl Lower<'_> {
                 _ => (RejectType::ICMPX_UNREACH, PORT_UNREACHABLE_ANY),
             },
             Reject::TcpReset => {
-                // Only TCP has a reset: other packets must not match the rule.
-                self.first(|lower| lower.imply_transport(6, &statement))?;
+                // Only TCP has a reset: other packets must not match the rule, unless it says so.
+                if !self.judge.context().ends_with_tcp() {
+                    self.first(|lower| lower.imply_transport(6, &statement))?;
+                }
                 (RejectType::TCP_RST, 0)
             }
             // The kernel has no `reject` there, and says so.
