@@ -42,14 +42,7 @@ pub(in crate::json) fn of_packet(node: &Node<'_>, within: Within<'_>) -> Parsed<
 /// The types of an expression's value.
 pub(in crate::json) fn types_of(of: &Expression) -> Vec<Typed> {
     match of {
-        Expression::Concat(parts) => {
-            let types: Vec<_> = parts.iter().map(types_of).collect();
-            // A part of which the type is not known leaves all others without their place.
-            match types.iter().any(Vec::is_empty) {
-                true => Vec::new(),
-                false => types.concat().into_iter().map(Typed::without_limit).collect(),
-            }
-        }
+        Expression::Concat(parts) => Typed::concatenated(&parts.iter().map(types_of).collect::<Vec<_>>()),
         Expression::Binary(binary) if Typed::of(of).is_none() => types_of(&binary.left),
         single => Typed::of(single).into_iter().collect(),
     }

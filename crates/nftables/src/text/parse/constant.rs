@@ -72,6 +72,15 @@ impl Typed {
         Self { limit: None, ..self }
     }
 
+    /// The types of a concatenation, from those of its parts. A part of which the type is not known leaves all
+    /// others without their place.
+    pub(crate) fn concatenated(parts: &[Vec<Self>]) -> Vec<Self> {
+        match parts.iter().any(Vec::is_empty) {
+            true => Vec::new(),
+            false => parts.iter().flatten().copied().map(Self::without_limit).collect(),
+        }
+    }
+
     pub(crate) fn data_type(self) -> DataType {
         self.part.data_type()
     }

@@ -333,11 +333,7 @@ impl Parser<'_, '_> {
         match expression {
             Expression::Concat(parts) => {
                 let types: Vec<_> = parts.iter().map(|part| self.types_of(part)).collect();
-                // A part of which the type is not known leaves all others without their place.
-                match types.iter().any(Vec::is_empty) {
-                    true => Vec::new(),
-                    false => types.concat().into_iter().map(Typed::without_limit).collect(),
-                }
+                Typed::concatenated(&types)
             }
             Expression::Map(map) => match &map.map {
                 Mapping::Named(name) => {
