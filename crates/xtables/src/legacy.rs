@@ -155,12 +155,13 @@ impl Client {
         self
     }
 
-    /// Sets how long to wait for another program that has the lock.
+    /// Sets how long a call waits for the lock while another program holds it; then it fails with
+    /// [`Error::Locked`].
     pub fn set_lock_wait(&mut self, wait: Duration) {
         self.lock.wait = wait;
     }
 
-    /// Returns how long is waited for another program that has the lock.
+    /// Returns how long a call waits for the lock while another program holds it.
     #[must_use]
     pub fn lock_wait(&self) -> Duration {
         self.lock.wait
