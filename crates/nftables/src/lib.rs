@@ -82,6 +82,7 @@ pub mod probe;
 pub mod read;
 #[cfg(feature = "reconcile")]
 pub mod reconcile;
+mod sort;
 mod text;
 mod time_zone;
 mod transaction;

@@ -1,5 +1,7 @@
 //! The time zone that dates and hours are read and printed in.
 
+use crate::sort;
+
 /// A time zone: how far local time is ahead of UTC, and when that changes. The default is UTC.
 ///
 /// The library opens no file: a program gives it what it read, say, from `/etc/localtime`.
@@ -32,7 +34,7 @@ impl TimeZone {
     #[must_use]
     pub fn with_changes(mut self, changes: impl IntoIterator<Item = (i64, i32)>) -> Self {
         self.changes.extend(changes);
-        self.changes.sort_unstable();
+        sort::by(&mut self.changes, Ord::cmp);
         self
     }
 

@@ -29,6 +29,7 @@ use crate::object::set::known;
 use crate::object::{Element, Elements, Set, SetFlags, SetId, TableId};
 use crate::read;
 use crate::read::typed_set;
+use crate::sort;
 use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 
 /// What is sent instead of an operation: elements to delete, then elements to add.
@@ -302,7 +303,7 @@ impl Intervals {
             self.take_near(low, high, &mut all);
         }
         // The sort is stable: of two that start with the same key, the new one comes first, as in nft.
-        all.sort_by(|(a, _), (b, _)| compare(&a.low, &b.low));
+        sort::by(&mut all, |(a, _), (b, _)| compare(&a.low, &b.low));
         let mut last: Option<(Interval, bool)> = None;
         for (next, next_is_new) in all {
             let Some((before, before_is_new)) = &mut last else {
@@ -400,7 +401,7 @@ pub(crate) fn joined(elements: &[Element]) -> Vec<Element> {
     let mut intervals = Intervals::default();
     intervals.add(0, elements);
     let mut joined = intervals.into_change().added.list;
-    joined.sort_by(order);
+    sort::by(&mut joined, order);
     joined
 }
 

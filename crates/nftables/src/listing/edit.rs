@@ -11,6 +11,7 @@ use crate::listing::{TableContent, insert_bound_rules};
 use crate::name::Name;
 use crate::object::element::sortable;
 use crate::object::{Chain, Rule};
+use crate::sort;
 use crate::tree::{BoundRule, Counter, Statement};
 
 impl TableContent {
@@ -119,7 +120,7 @@ impl TableContent {
                 Before::Set(anonymous) => {
                     let name = anonymous_name("set", anonymous.number);
                     let (set, mut elements) = (anonymous.set, anonymous.elements);
-                    elements.sort_by_cached_key(|element| (element.is_catch_all(), sortable(&element.key())));
+                    sort::by_key(&mut elements, |element| (element.is_catch_all(), sortable(&element.key())));
                     sets.insert(name, (set, elements));
                 }
                 Before::Chain(number) => {

@@ -14,6 +14,7 @@ use crate::monitor::{Change, Event, RuleChange, RulePosition, SetName};
 use crate::name::Name;
 use crate::object::{ChainId, Element, Elements, Rule, RuleId, Set, SetFlags, SetId, TableId};
 use crate::read::{self, ChainFlags, Generation, Ruleset, typed_set};
+use crate::sort;
 use crate::transaction::{Object, Operation, Rename, Target, Transaction, Within};
 use crate::tree::Statement;
 
@@ -444,7 +445,7 @@ impl EventOrder {
         let SetId { table, name, .. } = &set.id;
         let id = SetName { family: table.family, table: table.name.clone(), set: name.clone() };
         if let Some(keys) = self.0.get(&id).filter(|_| !set.flags.contains(SetFlags::INTERVAL)) {
-            elements.sort_by_key(|element| keys.get(element.key().bytes()).copied().unwrap_or(usize::MAX));
+            sort::by_key(elements, |element| keys.get(element.key().bytes()).copied().unwrap_or(usize::MAX));
         }
     }
 }

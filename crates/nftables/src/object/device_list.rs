@@ -4,6 +4,7 @@ use sluicegate_netlink::DecodeError;
 use sluicegate_netlink::attr::{Attribute, Writer};
 
 use crate::name::{InterfaceName, is_escaped};
+use crate::sort;
 use crate::wire::attributes::attributes;
 use crate::wording::Wording;
 
@@ -11,7 +12,7 @@ use crate::wording::Wording;
 /// lists them without.
 pub(crate) fn device_list(devices: &[InterfaceName], with: Wording<'_>) -> String {
     let mut devices: Vec<_> = devices.iter().collect();
-    devices.sort_unstable();
+    sort::by(&mut devices, Ord::cmp);
     // A name that is a keyword of nft, or starts with a digit, needs quotes for nft to read it. Listings have
     // no quotes, as in nft, except for names with special characters.
     let names =

@@ -12,6 +12,7 @@ use crate::object::set::length as bytes_of;
 use crate::object::userdata::{DATA_TYPEOF, KEY_TYPEOF, MERGE_ELEMENTS};
 use crate::object::*;
 use crate::read;
+use crate::sort;
 use crate::tree::Statement;
 use crate::tree::stateful::state;
 
@@ -162,7 +163,7 @@ pub(crate) fn elements_of(set: &Set, from_kernel: &[read::Element]) -> Vec<Eleme
             // Of equal elements nft lists the last one first.
             typed.reverse();
             let last = last_rank(set);
-            typed.sort_by_cached_key(|(element, _)| match element.is_catch_all() {
+            sort::by_key(&mut typed, |(element, _)| match element.is_catch_all() {
                 true => last.clone(),
                 false => rank(&element.key()),
             });
@@ -170,7 +171,7 @@ pub(crate) fn elements_of(set: &Set, from_kernel: &[read::Element]) -> Vec<Eleme
         return typed.into_iter().map(|(element, _)| element).collect();
     }
     // Intervals are stored as starts and ends; at the same key an end sorts before a start.
-    typed.sort_by_cached_key(|(element, end)| (element.is_catch_all(), sortable(&element.key()), !end));
+    sort::by_key(&mut typed, |(element, end)| (element.is_catch_all(), sortable(&element.key()), !end));
     let mut out: Vec<Element> = Vec::new();
     let mut open: Option<Element> = None;
     for (element, end) in typed {

@@ -19,6 +19,7 @@ use crate::object::{Element, ElementData, SetFlags};
 use crate::read;
 use crate::reconcile::elements::{Found, from_kernel, from_wanted};
 use crate::reconcile::kernel::Kernel;
+use crate::sort;
 use crate::tree::stateful::stateful;
 use crate::tree::{Statement, Verdict};
 
@@ -349,7 +350,7 @@ fn write_range(start: &[u8], end: Option<&[u8]>, out: &mut Bytes) {
 }
 
 fn write_sorted(mut all: Vec<Bytes>, out: &mut Bytes) {
-    all.sort_unstable();
+    sort::by(&mut all, Ord::cmp);
     all.iter().for_each(|one| write_bytes(RULE, one, out));
 }
 

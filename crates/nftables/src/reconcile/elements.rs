@@ -13,6 +13,7 @@ use crate::read::{self, ElementFlags};
 use crate::reconcile::body::{statements_of, write_expr, write_statements};
 use crate::reconcile::kernel::{Ref, refs_of_element};
 use crate::reconcile::{Foreign, Options};
+use crate::sort;
 use crate::wording::millis;
 
 /// The range of keys of an element, as the kernel stores them.
@@ -89,7 +90,7 @@ fn intervals(elements: &[read::Element]) -> Vec<Found<'_>> {
     let is_catch_all = |element: &read::Element| element.flags.contains(ElementFlags::CATCHALL);
     // Keys of such a set are sorted by their bytes. At the same key, an end comes before a start.
     let mut sorted: Vec<_> = elements.iter().filter(|element| !is_catch_all(element)).collect();
-    sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| ends(b).cmp(&ends(a))));
+    sort::by(&mut sorted, |a, b| a.key.cmp(&b.key).then_with(|| ends(b).cmp(&ends(a))));
     let mut all: Vec<_> =
         elements.iter().filter(|e| is_catch_all(e)).map(|e| found(e, None, false)).collect();
     for (at, element) in sorted.iter().enumerate().filter(|(_, element)| !ends(element)) {
@@ -172,7 +173,7 @@ impl<'k> Context<'_, 'k> {
         }
         out.unrepresentable |= any_unclosed && !out.deleted.is_empty();
         // The kernel lists the elements of a hash in the order of the hash.
-        out.deleted.sort_unstable_by(|a, b| {
+        sort::by(&mut out.deleted, |a, b| {
             (a.packed_key().bytes, a.end_bytes()).cmp(&(b.packed_key().bytes, b.end_bytes()))
         });
         let missing = wanted.iter().zip(&stays).filter(|(_, stays)| !**stays);

@@ -7,6 +7,7 @@ use crate::object::stateful::default_timeouts;
 use crate::object::{ObjectConfig, StatefulObject, timeout_states};
 use crate::read;
 use crate::reconcile::Reason;
+use crate::sort;
 use crate::tree::{Limit, Quota};
 use sluicegate_netlink::Protocol;
 
@@ -77,7 +78,7 @@ fn as_listed(config: &ObjectConfig, table: Family) -> ObjectConfig {
             let default = timeout_states(*protocol).iter().zip(default_timeouts(*protocol));
             let default: Vec<_> = default.map(|(state, seconds)| (*state, u64::from(*seconds))).collect();
             policy.retain(|(state, time)| !default.contains(&(*state, time.as_secs())));
-            policy.sort_unstable();
+            sort::by(policy, Ord::cmp);
         }
         ObjectConfig::CtExpectation { family, .. } => {
             family.get_or_insert(table);

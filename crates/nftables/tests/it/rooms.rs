@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The rooms from the lowest to the highest. ARCHITECTURE.md says what is in each.
 const ROOMS: &[&str] = &[
+    "sort",
     "name",
     "family",
     "time_zone",

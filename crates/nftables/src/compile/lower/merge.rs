@@ -8,6 +8,7 @@
 
 use crate::compile::lower::Lower;
 use crate::expr::{self, CmpOp, Data, Expr, InnerType, PayloadBase};
+use crate::sort;
 
 /// A load of whole bytes of a header, and the comparison with a constant that follows it.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +46,7 @@ impl Lower<'_> {
     pub(super) fn merge_adjacent(&mut self) {
         let mut comparisons = std::mem::take(&mut self.comparisons);
         // nft merges fields that are adjacent in the header, whatever their order in the rule.
-        comparisons.sort_by_key(|c| (c.tunnel, c.base.0, c.offset));
+        sort::by_key(&mut comparisons, |c| (c.tunnel, c.base.0, c.offset));
         let mut absorbed = Vec::new();
         let mut rest = comparisons.into_iter();
         let Some(mut last) = rest.next() else { return };

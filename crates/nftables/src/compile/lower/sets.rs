@@ -9,6 +9,7 @@ use crate::key::{Key, Part};
 use crate::name::Name;
 use crate::object::element::{compare, order, successor, wire_count};
 use crate::object::{Element, Set, SetData, SetFlags, SetId, SetType};
+use crate::sort;
 use crate::tree::{Expression, Meter, Value, Verdict};
 
 impl Lower<'_> {
@@ -243,7 +244,7 @@ pub(crate) fn key_bounds(places: &[Place], constant: &Expression) -> Result<(Key
 /// lists them separately otherwise.
 pub(crate) fn merged(mut elements: Vec<Element>) -> Vec<Element> {
     let is_set = elements.iter().all(|e| e.maps_to_nothing() && !e.is_catch_all());
-    elements.sort_by(order);
+    sort::by(&mut elements, order);
     // Elements of a map are only sorted: merging them would lose a value.
     if is_set {
         elements.dedup_by(|element, last| {

@@ -6,6 +6,7 @@ use crate::name::{Comment, InterfaceName};
 use crate::object::{
     BaseChain, Chain, ChainId, ChainType, Flowtable, FlowtableFlags, FlowtableId, Hook, Policy, Priority,
 };
+use crate::sort;
 use crate::text::parse::error::Problem;
 use crate::text::parse::lexer::{Kind, Span};
 use crate::text::parse::parser::{Parsed, Parser, unquoted};
@@ -223,7 +224,7 @@ impl Parser<'_, '_> {
                 Ok(())
             })?;
         }
-        devices.sort_unstable();
+        sort::by(&mut devices, Ord::cmp);
         Ok(devices)
     }
 

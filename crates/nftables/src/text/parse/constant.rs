@@ -1,7 +1,6 @@
 //! Constants by their type: the meaning of a word or a number where an address, a port or a state is
 //! expected.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use sluicegate_netlink::text::byte_len;
@@ -10,6 +9,7 @@ use crate::check::constants::{largest, largest_result, odd_bits};
 use crate::datatype::{DataType, Order};
 use crate::key::{EtherAddr, Part};
 use crate::name::InterfaceName;
+use crate::sort;
 use crate::text::parse::options::ParseOptions;
 use crate::text::parse::services::{port_of, protocol_alias, services};
 use crate::text::parse::suggest::nearest;
@@ -236,7 +236,9 @@ fn string(text: &str, of: Typed) -> Result<Value, Wrong> {
 fn host(text: &str, options: &ParseOptions<'_>, of: fn(&IpAddr) -> bool) -> Result<Option<Value>, Wrong> {
     // A number may be an address, but is no host.
     let Some(hosts) = options.hosts.filter(|_| digits(text).is_none()) else { return Ok(None) };
-    let addresses: BTreeSet<_> = hosts(text).into_iter().filter(of).collect();
+    let mut addresses: Vec<_> = hosts(text).into_iter().filter(of).collect();
+    sort::by(&mut addresses, Ord::cmp);
+    addresses.dedup();
     match addresses.len() {
         0 | 1 => Ok(addresses.first().copied().map(Value::Address)),
         count => Err(Wrong { expected: format!("a host with one address, not {count}"), meant: None }),

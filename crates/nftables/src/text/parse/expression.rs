@@ -7,6 +7,7 @@ use crate::expr::FibResult;
 use crate::key::Part;
 use crate::object::element::compare;
 use crate::object::{SetData, SetType};
+use crate::sort;
 use crate::text::parse::constant::{Typed, Wrong, constant, number, untyped};
 use crate::text::parse::error::Problem;
 use crate::text::parse::lexer::{Kind, Span, Token};
@@ -368,7 +369,7 @@ fn check_intervals<V: PartialEq>(typed: Typed, pairs: &[(Expression, V)], spans:
     let mut bounds: Vec<_> = bounds.collect();
     // Of two that start alike nft underlines the one that was written first.
     bounds.reverse();
-    bounds.sort_by(|(low, ..), (other, ..)| compare(low, other));
+    sort::by(&mut bounds, |(low, ..), (other, ..)| compare(low, other));
     let overlap = bounds.windows(2).find_map(|pair| match pair {
         [(low, high, value, _), (other_low, other_high, other, span)] if compare(other_low, high).is_le() => {
             (low != other_low || high != other_high || value != other).then_some(*span)

@@ -8,6 +8,7 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::name::{Comment, Name, NameError, NameProblem};
 use crate::object::{Set, SetId, TableId};
+use crate::sort;
 use crate::text::parse::error::{ParseError, Problem};
 use crate::text::parse::lexer::{Kind, Lexer, Span, Token};
 use crate::text::parse::options::ParseOptions;
@@ -543,7 +544,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             return None;
         }
         let mut problems: Vec<_> = self.problems.iter().collect();
-        problems.sort_by_key(|problem| problem.span.start);
+        sort::by_key(&mut problems, |problem| problem.span.start);
         let mistakes = problems.into_iter().map(|problem| problem.mistake(self.sources)).collect();
         Some(ParseError { mistakes, is_cut: self.is_full() && self.is_cut })
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::object::Element;
 use crate::object::element::order;
+use crate::sort;
 use crate::text::parse::lexer::Span;
 
 /// The places of a script.
@@ -53,7 +54,7 @@ impl Places {
     /// of its parts.
     pub(crate) fn merge(&mut self, before: &[Element], after: &[Element]) {
         let mut sorted: Vec<_> = before.iter().zip(&self.keys).collect();
-        sorted.sort_by(|(one, _), (other, _)| order(one, other));
+        sort::by(&mut sorted, |(one, _), (other, _)| order(one, other));
         let mut parts = sorted.into_iter();
         let place = |element: &Element| parts.find(|(part, _)| part.key() == element.key());
         self.keys = after.iter().filter_map(place).map(|(_, span)| *span).collect();

@@ -4,6 +4,7 @@ use crate::compile::raise::meaning::test::{Bit, Test, bits_of, narrow, narrow_bo
 use crate::name::Name;
 use crate::object::element::wire_key;
 use crate::object::{Element, ElementData, Set, SetFlags};
+use crate::sort;
 use crate::tree::Statement;
 
 /// What a key is looked up among.
@@ -67,7 +68,7 @@ impl Members {
             let (mut low, mut high) = (vec![false; bits.len()], vec![true; bits.len()]);
             narrow(bits, &mut low, &mut high);
         });
-        list.sort_by(|a, b| a.parts.cmp(&b.parts));
+        sort::by(&mut list, |a, b| a.parts.cmp(&b.parts));
         Some(Self::All { key, list })
     }
 
