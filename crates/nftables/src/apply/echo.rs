@@ -1,7 +1,5 @@
 //! The result of a transaction that was applied, as the kernel reported it.
 
-use std::collections::BTreeMap;
-
 use sluicegate_netlink::{Batch, Errno, KernelError};
 
 use crate::read::event::{Change, Event, RuleChange};
@@ -26,8 +24,8 @@ pub struct Applied {
     /// ([`Options::receive_buffer`](sluicegate_netlink::Options::receive_buffer)): the transaction is
     /// applied, but the last events are missing.
     pub lost: bool,
-    /// The handle of each object that an operation added, by the operation's index.
-    handles: BTreeMap<usize, u64>,
+    /// The index of each operation that added an object, in ascending order, and the object's handle.
+    handles: Vec<(usize, u64)>,
 }
 
 impl Applied {
@@ -58,7 +56,8 @@ impl Applied {
     /// ```
     #[must_use]
     pub fn handle(&self, operation: usize) -> Option<u64> {
-        self.handles.get(&operation).copied()
+        let at = self.handles.binary_search_by_key(&operation, |(operation, _)| *operation).ok()?;
+        self.handles.get(at).map(|(_, handle)| *handle)
     }
 
     /// Records an event that a message of a batch caused.
@@ -70,7 +69,10 @@ impl Applied {
         let tag = batch.object(&KernelError::new(sequence, Errno(0)));
         if let Some(((operation, _), handle)) = tag.and_then(untag).zip(event.new_handle()) {
             // The events of a rule's anonymous sets and chains come first; the last event is the rule's.
-            self.handles.insert(operation, handle);
+            match self.handles.binary_search_by_key(&operation, |(operation, _)| *operation) {
+                Ok(at) => self.handles.get_mut(at).into_iter().for_each(|(_, earlier)| *earlier = handle),
+                Err(at) => self.handles.insert(at, (operation, handle)),
+            }
         }
         self.events.push(event);
     }

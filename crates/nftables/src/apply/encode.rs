@@ -1,6 +1,6 @@
 //! Encodes a transaction as netlink messages (`enum nf_tables_msg_types`).
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, MessageWriter};
@@ -46,7 +46,7 @@ pub(crate) struct Encoder<'t> {
     numbers: u32,
     /// Existing sets whose flags decide how their elements are encoded (with intervals or without), each as
     /// the id of a set, also if it is a map.
-    pub(crate) sets_to_query: BTreeSet<SetId>,
+    pub(crate) sets_to_query: Vec<SetId>,
     /// The maximum size of a message of elements, in bytes.
     message_limit: usize,
     /// `NLM_F_ECHO` if the caller asked for it: set on every message.
@@ -61,7 +61,7 @@ impl<'t> Encoder<'t> {
         batch.begin(SUBSYSTEM, options.generation, NO_OPERATION);
         let echo = if options.echo { Flags::ECHO } else { Flags::empty() };
         let (sets, numbers, message_limit) = (transaction.known_sets(), 0, MAX_LIST);
-        let (openings, sets_to_query) = (openings(transaction), BTreeSet::new());
+        let (openings, sets_to_query) = (openings(transaction), Vec::new());
         Self { batch, transaction, resolved, sets, openings, numbers, sets_to_query, message_limit, echo }
     }
 
@@ -299,7 +299,7 @@ impl<'t> Encoder<'t> {
                     if self.resolved.intervals().contains(&id) {
                         return Form::of_intervals(examined);
                     }
-                    self.sets_to_query.insert(id);
+                    self.sets_to_query.push(id);
                     Form::Plain
                 }
                 form => form,

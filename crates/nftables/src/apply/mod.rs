@@ -7,7 +7,7 @@ pub(crate) mod encode;
 mod opening;
 pub(crate) mod resolve;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use sluicegate_netlink::message::Flags;
 use sluicegate_netlink::{Batch, Errno, KernelError, Transport, exchange};
@@ -19,6 +19,7 @@ use crate::error::{Error, Failure};
 use crate::object::{ElementData, HookOwner, SetId};
 use crate::read::event::Event;
 use crate::read::{self, Generation};
+use crate::sort;
 use crate::transaction::{Flush, HandleId, Object, Operation, Target, Transaction};
 use crate::wire::message::{NFT_MSG_GETGEN, SUBSYSTEM};
 
@@ -207,12 +208,14 @@ impl Transaction {
         operations: impl IntoIterator<Item = usize>,
         resolved: &Resolved,
         options: ApplyOptions,
-    ) -> Result<(Batch, BTreeSet<SetId>), Error> {
+    ) -> Result<(Batch, Vec<SetId>), Error> {
         let mut encoder = Encoder::new(self, resolved, options);
         for index in operations {
             encoder.operation(index)?;
         }
-        let sets_to_query = std::mem::take(&mut encoder.sets_to_query);
+        let mut sets_to_query = std::mem::take(&mut encoder.sets_to_query);
+        sort::by(&mut sets_to_query, Ord::cmp);
+        sets_to_query.dedup();
         Ok((if options.check { encoder.batch } else { encoder.finish() }, sets_to_query))
     }
 

@@ -8,24 +8,25 @@ use crate::family::Family;
 use crate::monitor::{Change, Event, Lost, RuleChange, RulePosition, SetName};
 use crate::name::Name;
 use crate::read::{self, ChainFlags, ElementFlags};
+use crate::sort;
 use crate::tree::Verdict;
 
-/// Objects by handle, which is the order in which the kernel lists them: a handle is never reused.
+/// Objects by handle. [`in_order`] brings them into the order in which the kernel lists them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mirror {
-    tables: BTreeMap<u64, Table>,
+    tables: HashMap<u64, Table>,
     names: HashMap<(Family, Name), u64>,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     pub(super) from_kernel: read::Table,
-    chains: BTreeMap<u64, Chain>,
+    chains: HashMap<u64, Chain>,
     chain_names: HashMap<Name, u64>,
-    sets: BTreeMap<u64, Set>,
+    sets: HashMap<u64, Set>,
     set_names: HashMap<Name, u64>,
-    objects: BTreeMap<u64, read::Object>,
-    flowtables: BTreeMap<u64, read::Flowtable>,
+    objects: HashMap<u64, read::Object>,
+    flowtables: HashMap<u64, read::Flowtable>,
 }
 
 #[derive(Debug, Clone)]
@@ -96,9 +97,9 @@ impl Mirror {
     /// Returns the copy in the form of a dump.
     pub(super) fn ruleset(&self, generation: u32) -> read::Ruleset {
         let mut ruleset = read::Ruleset { generation, ..read::Ruleset::default() };
-        for table in self.tables.values() {
+        for table in in_order(&self.tables) {
             ruleset.tables.push(table.from_kernel.clone());
-            for chain in table.chains.values() {
+            for chain in in_order(&table.chains) {
                 ruleset.chains.push(chain.from_kernel.clone());
                 let mut before = None;
                 for rule in &chain.rules {
@@ -109,9 +110,9 @@ impl Mirror {
             let elements = |set: &Set| set.elements.in_order.values().cloned().collect();
             // The current number is not reported.
             let from_kernel = |set: &Set| read::Set { count: None, ..set.from_kernel.clone() };
-            ruleset.sets.extend(table.sets.values().map(|set| (from_kernel(set), elements(set))));
-            ruleset.objects.extend(table.objects.values().cloned());
-            ruleset.flowtables.extend(table.flowtables.values().cloned());
+            ruleset.sets.extend(in_order(&table.sets).map(|set| (from_kernel(set), elements(set))));
+            ruleset.objects.extend(in_order(&table.objects).cloned());
+            ruleset.flowtables.extend(in_order(&table.flowtables).cloned());
         }
         ruleset
     }
@@ -136,12 +137,12 @@ impl Mirror {
     fn add_table(&mut self, from_kernel: read::Table) {
         self.names.insert((from_kernel.family, from_kernel.name.clone()), from_kernel.handle);
         let table = Table {
-            chains: BTreeMap::new(),
+            chains: HashMap::new(),
             chain_names: HashMap::new(),
-            sets: BTreeMap::new(),
+            sets: HashMap::new(),
             set_names: HashMap::new(),
-            objects: BTreeMap::new(),
-            flowtables: BTreeMap::new(),
+            objects: HashMap::new(),
+            flowtables: HashMap::new(),
             from_kernel,
         };
         self.tables.insert(table.from_kernel.handle, table);
@@ -388,6 +389,14 @@ impl Table {
     pub(super) fn flowtable(&self, handle: u64) -> Option<&read::Flowtable> {
         self.flowtables.get(&handle)
     }
+}
+
+/// Returns objects in the order of their handles, which is the one in which the kernel lists them: it counts
+/// them up for each table, and never gives one again.
+fn in_order<T>(objects: &HashMap<u64, T>) -> impl Iterator<Item = &T> {
+    let mut sorted: Vec<_> = objects.iter().collect();
+    sort::by_key(&mut sorted, |(handle, _)| **handle);
+    sorted.into_iter().map(|(_, object)| object)
 }
 
 /// Returns the error for a rule whose preceding rule was never reported.

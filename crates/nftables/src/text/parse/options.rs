@@ -93,16 +93,15 @@ impl Default for ParseOptions<'_> {
 impl From<&ListOptions> for ParseOptions<'_> {
     fn from(list: &ListOptions) -> Self {
         let name = |name: &InterfaceName| name.as_str().to_owned();
-        Self {
-            interfaces: list.interfaces.iter().map(|(index, interface)| (name(interface), *index)).collect(),
-            symbols: list
-                .symbols
-                .iter()
-                .map(|((of, number), name)| ((*of, name.as_str().to_owned()), *number))
-                .collect(),
-            time_zone: list.time_zone.clone().unwrap_or_default(),
-            ..Self::default()
+        let mut options = Self { time_zone: list.time_zone.clone().unwrap_or_default(), ..Self::default() };
+        // Not collected: that compiles a sort for each map.
+        for (index, interface) in &list.interfaces {
+            options.interfaces.insert(name(interface), *index);
         }
+        for ((of, number), name) in &list.symbols {
+            options.symbols.insert((*of, name.as_str().to_owned()), *number);
+        }
+        options
     }
 }
 

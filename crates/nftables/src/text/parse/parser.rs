@@ -278,14 +278,19 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// One of some words, by its place among them.
     pub(crate) fn one_of<T: Copy>(&mut self, words: &[(&str, T)]) -> Parsed<T> {
-        let word = self.word();
-        match words.iter().find(|(name, _)| *name == word) {
-            Some((_, value)) => {
-                self.next();
-                Ok(*value)
-            }
+        let at = self.place_in(words.len(), &|at| words.get(at).map_or("", |(name, _)| *name));
+        match at.and_then(|at| words.get(at)) {
+            Some((_, value)) => Ok(*value),
             None => Err(self.expected_one_of(&words.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
         }
+    }
+
+    /// Reads one of so many words, if one comes next, and returns its place among them.
+    fn place_in<'w>(&mut self, count: usize, words: &dyn Fn(usize) -> &'w str) -> Option<usize> {
+        let word = self.word();
+        let at = (0..count).find(|at| words(*at) == word)?;
+        self.next();
+        Some(at)
     }
 
     pub(crate) fn number(&mut self, what: &str) -> Parsed<u64> {
@@ -427,6 +432,17 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// Reads the value of the variable `$name` that comes next.
     pub(crate) fn variable<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let (lexer, moment, name) = self.variable_text()?;
+        self.inside(lexer, moment, |parser| {
+            let result = f(parser)?;
+            parser.end_of_variable(name)?;
+            Ok(result)
+        })
+    }
+
+    /// Reads the name of a variable, and returns its value: the text, when it was defined, and where the name is.
+    /// Apart from [`variable`](Self::variable), which is compiled for each kind of value.
+    fn variable_text(&mut self) -> Parsed<(Lexer<'t>, Moment, Span)> {
         let start = self.want(Kind::Dollar, "a variable")?.span;
         if !self.is(Kind::Word) {
             return Err(self.expected("the name of a variable"));
@@ -445,16 +461,19 @@ impl<'t, 'o> Parser<'t, 'o> {
             ));
         };
         self.budget = budget;
-        let lexer = self.lexer_at(value.span);
-        self.inside(lexer, value.moment, |parser| {
-            let result = f(parser)?;
-            match parser.token.kind {
-                Kind::End => Ok(result),
-                _ => Err(parser
+        Ok((self.lexer_at(value.span), value.moment, name.span))
+    }
+
+    fn end_of_variable(&self, name: Span) -> Parsed<()> {
+        match self.token.kind {
+            Kind::End => Ok(()),
+            _ => {
+                let text = self.lexer_at(name).text_of(name);
+                Err(self
                     .expected("the end of the variable's value")
-                    .help(format!("the value of `${text}` is used where something else is expected"))),
+                    .help(format!("the value of `${text}` is used where something else is expected")))
             }
-        })
+        }
     }
 
     /// Whether the value of a variable is being read, which may be a part of something.

@@ -6,8 +6,14 @@ pub(crate) fn nearest<'w>(word: &str, words: impl IntoIterator<Item = &'w str>) 
         return None;
     }
     let most = if word.len() <= 3 { 1 } else { word.len() / 3 };
-    words
-        .into_iter()
+    let mut words = words.into_iter();
+    nearest_of(word, most, &mut || words.next())
+}
+
+/// Apart, and with what comes next as a closure of no known type: so it is compiled once, not for every list of
+/// words.
+fn nearest_of<'w>(word: &str, most: usize, next: &mut dyn FnMut() -> Option<&'w str>) -> Option<&'w str> {
+    std::iter::from_fn(next)
         .filter(|other| other.len().abs_diff(word.len()) <= most && *other != word)
         .map(|other| (distance(word.as_bytes(), other.as_bytes()), other))
         .filter(|(distance, _)| *distance <= most)

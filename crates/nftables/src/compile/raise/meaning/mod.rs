@@ -9,8 +9,6 @@
 mod set;
 mod test;
 
-use std::collections::BTreeMap;
-
 use crate::compile::lower::{Before, Lowered};
 use crate::compile::raise::Sets;
 use crate::expr::complete::complete;
@@ -23,7 +21,7 @@ use crate::name::Name;
 use crate::object::{Element, Set, SetData};
 use crate::tree::{Expression, Fib, Rt, Socket};
 use set::Members;
-use test::{Bit, Test, Tests, bits_of, step};
+use test::{Bit, Sorted, Test, Tests, bits_of, step};
 
 /// Returns whether a rule and what its statements are lowered to do the same. Where that cannot be told, they
 /// do not.
@@ -82,7 +80,7 @@ struct Group {
     tests: Tests,
     done: Option<(Expr, Vec<Operand>)>,
     /// The end of the bits that were loaded of what a packet may not have, or not so much of.
-    needs: BTreeMap<u32, u32>,
+    needs: Sorted<u32, u32>,
 }
 
 impl Group {
@@ -100,8 +98,8 @@ struct Evaluator<'m, 's> {
     registers: Vec<Bit>,
     groups: Vec<Group>,
     tests: Tests,
-    known: BTreeMap<(u32, u32), bool>,
-    needs: BTreeMap<u32, u32>,
+    known: Sorted<(u32, u32), bool>,
+    needs: Sorted<u32, u32>,
     /// How often the packet may have changed.
     time: u32,
     numbers: u32,
@@ -118,8 +116,8 @@ impl<'m, 's> Evaluator<'m, 's> {
             registers: vec![Bit::Const(false); WORDS * 32],
             groups: Vec::new(),
             tests: Tests::default(),
-            known: BTreeMap::new(),
-            needs: BTreeMap::new(),
+            known: Sorted::default(),
+            needs: Sorted::default(),
             time: 0,
             numbers: 0,
             network,
@@ -127,7 +125,7 @@ impl<'m, 's> Evaluator<'m, 's> {
         // A table of one family sees only its packets.
         if let Some(network) = network {
             let (source, bits) = (machine.meta(MetaKey::NFPROTO), bits_of(&[network.0]));
-            machine.known.extend((0..).zip(bits).map(|(at, bit)| ((source, at), bit)));
+            (0..).zip(bits).for_each(|(at, bit)| machine.known.set((source, at), bit));
         }
         machine
     }
@@ -149,7 +147,7 @@ impl<'m, 's> Evaluator<'m, 's> {
     fn finish(&mut self, done: Option<(Expr, Vec<Operand>)>) {
         let mut tests = std::mem::take(&mut self.tests);
         tests.behind(&self.known);
-        self.known.extend(&tests.fixed);
+        tests.fixed.iter().for_each(|(place, bit)| self.known.set(*place, *bit));
         self.groups.push(Group { tests, done, needs: self.needs.clone() });
     }
 
@@ -189,8 +187,8 @@ impl<'m, 's> Evaluator<'m, 's> {
         let source = self.source(expr, of);
         let end = from.checked_add(bytes.checked_mul(8)?)?;
         if may_end && end > self.given(source) {
-            let needed = self.needs.entry(source).or_default();
-            *needed = end.max(*needed);
+            let needed = self.needs.get(source).unwrap_or(0);
+            self.needs.set(source, end.max(needed));
         }
         let bits = (from..end).map(|at| Bit::Of { source, at, inverted: false });
         self.store(to, bits, usize::try_from(bytes).ok()?)

@@ -1,6 +1,5 @@
 //! What packets a rule is left with: tests of bits, in a form that two ways to say the same share.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::compile::raise::meaning::set::Members;
@@ -29,11 +28,47 @@ impl Bit {
 /// A bit of something that was loaded.
 type Place = (u32, u32);
 
+/// Keys with their values, in the order of the keys, which mostly come in this order. A rule has few of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sorted<K, V>(Vec<(K, V)>);
+
+impl<K, V> Default for Sorted<K, V> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K: Copy + Ord, V: Copy> Sorted<K, V> {
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, (K, V)> {
+        self.0.iter()
+    }
+
+    pub(super) fn get(&self, key: K) -> Option<V> {
+        let at = self.0.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        self.0.get(at).map(|(_, value)| *value)
+    }
+
+    pub(super) fn set(&mut self, key: K, value: V) {
+        match self.0.binary_search_by_key(&key, |(key, _)| *key) {
+            Ok(at) => self.0.get_mut(at).into_iter().for_each(|(_, before)| *before = value),
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    /// Returns the value of a key, which it is given if it has none.
+    fn get_or_set(&mut self, key: K, value: V) -> V {
+        self.get(key).unwrap_or_else(|| {
+            self.set(key, value);
+            value
+        })
+    }
+}
+
 /// A test that is more than a bit with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Test {
     /// Not all of these bits have these values.
-    Differ(BTreeMap<Place, bool>),
+    Differ(Sorted<Place, bool>),
     /// The number of these bits is within two bounds, or is not.
     Within { bits: Vec<Bit>, low: Vec<bool>, high: Vec<bool>, negated: bool },
     /// The key is among these, or is not.
@@ -46,7 +81,7 @@ pub(super) struct Tests {
     /// Nothing passes.
     pub(super) never: bool,
     /// Bits with their values.
-    pub(super) fixed: BTreeMap<Place, bool>,
+    pub(super) fixed: Sorted<Place, bool>,
     others: Vec<Test>,
 }
 
@@ -59,10 +94,10 @@ impl Tests {
     }
 
     /// Leaves out what was known before, and finds what contradicts it.
-    pub(super) fn behind(&mut self, known: &BTreeMap<Place, bool>) {
+    pub(super) fn behind(&mut self, known: &Sorted<Place, bool>) {
         self.never |=
-            self.fixed.iter().any(|(place, bit)| known.get(place).is_some_and(|other| other != bit));
-        self.fixed.retain(|place, _| !known.contains_key(place));
+            self.fixed.iter().any(|(place, bit)| known.get(*place).is_some_and(|other| other != *bit));
+        self.fixed.0.retain(|(place, _)| known.get(*place).is_none());
     }
 
     pub(super) fn add(&mut self, test: Test) {
@@ -102,13 +137,13 @@ impl Tests {
             }
             return;
         }
-        let mut wanted = BTreeMap::new();
+        let mut wanted = Sorted::default();
         for (bit, value) in bits.into_iter().zip(low).take(equal) {
             let is_possible = match bit {
                 Bit::Const(bit) => bit == value,
                 Bit::Of { source, at, inverted } => {
                     let value = value != inverted;
-                    *wanted.entry((source, at)).or_insert(value) == value
+                    wanted.get_or_set((source, at), value) == value
                 }
             };
             if !is_possible {
@@ -116,16 +151,16 @@ impl Tests {
                 return;
             }
         }
-        match (negated, wanted.len()) {
+        match (negated, wanted.0.len()) {
             (true, 0) => self.never = true,
-            (true, 1) => wanted.into_iter().for_each(|(place, bit)| self.fix(place, !bit)),
+            (true, 1) => wanted.0.into_iter().for_each(|(place, bit)| self.fix(place, !bit)),
             (true, _) => self.add(Test::Differ(wanted)),
-            (false, _) => wanted.into_iter().for_each(|(place, bit)| self.fix(place, bit)),
+            (false, _) => wanted.0.into_iter().for_each(|(place, bit)| self.fix(place, bit)),
         }
     }
 
     fn fix(&mut self, place: Place, bit: bool) {
-        self.never |= *self.fixed.entry(place).or_insert(bit) != bit;
+        self.never |= self.fixed.get_or_set(place, bit) != bit;
     }
 }
 
