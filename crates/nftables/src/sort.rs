@@ -22,6 +22,10 @@ pub(crate) fn by_key<T, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K) {
 
 /// Returns the index of what belongs in each place.
 fn order(length: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    // Most lists of a rule have one thing, or none.
+    if length < 2 {
+        return Vec::new();
+    }
     let mut order: Vec<usize> = (0..length).collect();
     order.sort_by(|one, other| compare(*one, *other));
     order

@@ -227,7 +227,7 @@ impl<'t> Encoder<'t> {
             lowered = lower(table, &statements, &sets, intervals, &mut self.numbers);
         }
         if let Ok(lowered) = &mut lowered {
-            self.sets_to_query.extend(lowered.sets_to_query.drain(..));
+            self.sets_to_query.append(&mut lowered.sets_to_query);
         }
         lowered
     }
