@@ -69,6 +69,15 @@ pub(crate) const ALL: &[Check] = &[
         features,
     ),
     Check::of_all("clippy", 2.5, "lints, all targets, with all features and with the default ones", clippy),
+    // Sieges and steps mostly wait: beside what compiles.
+    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak).beside(),
+    Check::of_all(
+        "programs",
+        0.7,
+        "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
+        distribution::check,
+    )
+    .beside(),
     Check::of_all(
         "alone",
         3.0,
@@ -96,14 +105,6 @@ pub(crate) const ALL: &[Check] = &[
         guest::check,
     ),
     // What is compiled beside each other has directories of its own, which cargo locks.
-    Check::of_all("soak", 1.5, "the run loop under siege, in three forms of rules", soak).beside(),
-    Check::of_all(
-        "programs",
-        0.7,
-        "ufw, fail2ban, the CNI plug-ins and others do the same over our tools as over those they know",
-        distribution::check,
-    )
-    .beside(),
     Check::of_all("bench", 1.2, "every benchmark runs once, and a report is made", bench::smoke).beside(),
     // Its program is linked, and the slowest of its targets runs, on one processor.
     Check::of_all("fuzz", 5.0, "a fixed number of fuzzing runs for every target", fuzz::check).beside(),
@@ -235,7 +236,7 @@ fn demo(session: &Session) -> Result<Outcome, String> {
 /// The forms of rules beside each other, each in a namespace: a siege is mostly pauses.
 fn soak(session: &Session) -> Result<Outcome, String> {
     session.run(session.cargo().args(["build", "--package", "sluicegate-lab", "--features", "soak"]))?;
-    let lab = session.target().join("debug/sluicegate-lab");
+    let lab = session.keep("sluicegate-lab")?;
     let sieges = [("maps", "1"), ("chains", "0.5"), ("iptables-nft", "0.5")];
     Ok(parallel::each_in(&sieges, &sieges.map(drop), |(rules, minutes), ()| {
         let mut siege = Command::new(&lab);

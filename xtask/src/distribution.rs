@@ -50,7 +50,7 @@ pub(crate) fn run(session: &Session, names: &[String]) -> Result<Outcome, String
         )));
     }
     session.run(session.cargo().args(["build", "--quiet", "--package", "sluicegate-tools"]))?;
-    let program = session.target().join("debug/sluicegate-tools");
+    let program = session.keep("sluicegate-tools")?;
     let is_asked = |(name, ..): &(&str, _, _, _)| names.is_empty() || names.iter().any(|of| of == name);
     let asked: Vec<_> = ALL.into_iter().filter(is_asked).collect();
     Ok(parallel::each(&asked, |(name, path, package, _)| {

@@ -26,7 +26,10 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     Ok(parallel::each(TESTED, |(package, names)| {
         let mut cargo = session.nightly();
         cargo.args(["miri", "test", "--quiet", "--package", package, "--lib", "--"]).args(*names);
-        cargo.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation");
+        cargo
+            .env("PROPTEST_CASES", "2")
+            .env("PROPTEST_RNG_SEED", "1")
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation");
         test_run::run_titled(&mut cargo, &format!("     Running {package}"))
     }))
 }

@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs, thread};
 
 use serde_json::Value;
 
@@ -128,7 +129,20 @@ impl Program {
         if !how.skips_count {
             command.env_remove("SLUICEGATE_NO_SKIP");
         }
+        // A property is tried with the same values each time, so that a failure is due to the change that is checked:
+        // `cargo test` searches on.
+        set_unless_given(&mut command, "PROPTEST_RNG_SEED", "1");
+        // Most tests of namespaces wait, for the kernel to have ended a transaction above all.
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        set_unless_given(&mut command, "RUST_TEST_THREADS", &(2 * processors).to_string());
         command
+    }
+}
+
+/// Sets a variable that whoever started us has not set.
+fn set_unless_given(command: &mut Command, name: &str, value: &str) {
+    if env::var_os(name).is_none() {
+        command.env(name, value);
     }
 }
 

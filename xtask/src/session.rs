@@ -79,6 +79,15 @@ impl Session {
         cargo
     }
 
+    /// Copies a program that cargo built to where no other build replaces it while it runs, and returns its path.
+    pub(crate) fn keep(&self, program: &str) -> Result<PathBuf, String> {
+        let (built, kept) = (self.target().join("debug").join(program), self.scratch.join(program));
+        // As above: an older one may be running.
+        let _ = fs::remove_file(&kept);
+        fs::copy(&built, &kept).map_err(|e| format!("{}: {e}", built.display()))?;
+        Ok(kept)
+    }
+
     /// Returns `cargo test` with a runner for every test program, which continues after a failure.
     pub(crate) fn cargo_test(&self, runner: &[String]) -> Command {
         let mut cargo = self.cargo();

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use sluicegate_netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::*;
+use testns::Netns;
 
+use crate::beside;
 use crate::kernel::cases::name;
 
 /// A generator of numbers, so that a failure can be repeated (xorshift).
@@ -106,73 +108,76 @@ fn histories_of_a_set_that_merges_are_those_of_nft() {
     if !testns::have(&["nft"]) {
         return;
     }
-    for (seed, keys) in TYPES.iter().enumerate() {
-        let (Some(nft), Some(ours)) = (testns::Netns::new(), testns::Netns::new()) else { return };
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ seed as u64);
-        let set = TableId::new(Family::INET, name("t")).set(name("s"));
-        let definition = Set::new(set.clone(), keys.of).auto_merge();
-        let mut create = Transaction::new();
-        create.add(Table::new(set.table.clone())).add(definition);
-        nft.run(|| feed(&create.to_string()));
-        ours.run(|| create.apply(&mut open()).map(drop)).expect("a set");
-        let mut there = BTreeSet::new();
-        for step in 0..40 {
-            let mut transaction = Transaction::new();
-            let mut text = String::new();
-            // Several operations in one transaction have to see one another.
-            for _ in 0..=dice.below(3) {
-                let number = dice.below(3) + 1;
-                let range = |dice: &mut Dice| {
-                    let low = u32::try_from(dice.below(u64::from(KEYS))).unwrap_or(0);
-                    (low, (low + u32::try_from(dice.below(9)).unwrap_or(0)).min(KEYS - 1))
-                };
-                if dice.below(10) < 6 {
-                    let added: Vec<_> = (0..number).map(|_| range(&mut dice)).collect();
-                    added.iter().for_each(|(low, high)| there.extend(*low..=*high));
-                    let _ = writeln!(text, "add element inet t s {{ {} }}", text_of(keys, &added, None));
-                    let elements = added.iter().map(|(low, high)| match low == high {
-                        true => Element::new((keys.key)(*low)),
-                        false => Element::range((keys.key)(*low), (keys.key)(*high)),
-                    });
-                    transaction.add(Elements::new(&set, elements));
-                } else {
-                    let before = there.clone();
-                    let mut deleted = Vec::new();
-                    for _ in 0..number {
-                        let all = ranges(&there);
-                        let Some((low, high)) =
-                            all.get(usize::try_from(dice.below(all.len().max(1) as u64)).unwrap_or(0))
-                        else {
-                            break;
-                        };
-                        let inside = |dice: &mut Dice, from: u32| {
-                            from + u32::try_from(dice.below(u64::from(high - from + 1))).unwrap_or(0)
-                        };
-                        let from = if dice.below(2) == 0 { *low } else { inside(&mut dice, *low) };
-                        let to = if dice.below(2) == 0 { *high } else { inside(&mut dice, from) };
-                        deleted.push((from, to));
-                        there.retain(|key| !(from..=to).contains(key));
-                    }
-                    text += &cut(keys, &before, &there);
-                    let elements =
-                        deleted.iter().map(|(low, high)| Element::range((keys.key)(*low), (keys.key)(*high)));
-                    transaction.delete(Elements::new(&set, elements));
+    let seeds: Vec<_> = TYPES.iter().enumerate().collect();
+    beside::each(&seeds, || Some(()), |(), (seed, keys)| history(*seed, keys));
+}
+
+fn history(seed: usize, keys: &Keys) {
+    let (Some(nft), Some(ours)) = (Netns::new(), Netns::new()) else { return };
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ seed as u64);
+    let set = TableId::new(Family::INET, name("t")).set(name("s"));
+    let definition = Set::new(set.clone(), keys.of).auto_merge();
+    let mut create = Transaction::new();
+    create.add(Table::new(set.table.clone())).add(definition);
+    nft.run(|| feed(&create.to_string()));
+    ours.run(|| create.apply(&mut open()).map(drop)).expect("a set");
+    let mut there = BTreeSet::new();
+    for step in 0..40 {
+        let mut transaction = Transaction::new();
+        let mut text = String::new();
+        // Several operations in one transaction have to see one another.
+        for _ in 0..=dice.below(3) {
+            let number = dice.below(3) + 1;
+            let range = |dice: &mut Dice| {
+                let low = u32::try_from(dice.below(u64::from(KEYS))).unwrap_or(0);
+                (low, (low + u32::try_from(dice.below(9)).unwrap_or(0)).min(KEYS - 1))
+            };
+            if dice.below(10) < 6 {
+                let added: Vec<_> = (0..number).map(|_| range(&mut dice)).collect();
+                added.iter().for_each(|(low, high)| there.extend(*low..=*high));
+                let _ = writeln!(text, "add element inet t s {{ {} }}", text_of(keys, &added, None));
+                let elements = added.iter().map(|(low, high)| match low == high {
+                    true => Element::new((keys.key)(*low)),
+                    false => Element::range((keys.key)(*low), (keys.key)(*high)),
+                });
+                transaction.add(Elements::new(&set, elements));
+            } else {
+                let before = there.clone();
+                let mut deleted = Vec::new();
+                for _ in 0..number {
+                    let all = ranges(&there);
+                    let Some((low, high)) =
+                        all.get(usize::try_from(dice.below(all.len().max(1) as u64)).unwrap_or(0))
+                    else {
+                        break;
+                    };
+                    let inside = |dice: &mut Dice, from: u32| {
+                        from + u32::try_from(dice.below(u64::from(high - from + 1))).unwrap_or(0)
+                    };
+                    let from = if dice.below(2) == 0 { *low } else { inside(&mut dice, *low) };
+                    let to = if dice.below(2) == 0 { *high } else { inside(&mut dice, from) };
+                    deleted.push((from, to));
+                    there.retain(|key| !(from..=to).contains(key));
                 }
+                text += &cut(keys, &before, &there);
+                let elements =
+                    deleted.iter().map(|(low, high)| Element::range((keys.key)(*low), (keys.key)(*high)));
+                transaction.delete(Elements::new(&set, elements));
             }
-            // Of several operations in one script nft 1.0.6 sends elements that do not exist.
-            nft.run(|| text.lines().for_each(feed));
-            // Half of the steps are given as text.
-            let by_text = step % 2 == 0;
-            ours.run(|| match by_text {
-                true => parsed(&create, &transaction.to_string()).apply(&mut open()).map(drop),
-                false => transaction.apply(&mut open()).map(drop),
-            })
-            .unwrap_or_else(|error| panic!("{}step {step}: {error}\n{transaction}", keys.of));
-            assert_eq!(ours.run(listed), nft.run(listed), "{} step {step}:\n{transaction}{text}", keys.of);
-            let read = ours.run(|| read::elements(&mut open(), &set)).expect("elements");
-            let starts = read.iter().filter(|e| !e.flags.contains(read::ElementFlags::INTERVAL_END)).count();
-            assert_eq!(starts, ranges(&there).len(), "{} step {step}", keys.of);
         }
+        // Of several operations in one script nft 1.0.6 sends elements that do not exist.
+        nft.run(|| text.lines().for_each(feed));
+        // Half of the steps are given as text.
+        let by_text = step % 2 == 0;
+        ours.run(|| match by_text {
+            true => parsed(&create, &transaction.to_string()).apply(&mut open()).map(drop),
+            false => transaction.apply(&mut open()).map(drop),
+        })
+        .unwrap_or_else(|error| panic!("{}step {step}: {error}\n{transaction}", keys.of));
+        assert_eq!(ours.run(listed), nft.run(listed), "{} step {step}:\n{transaction}{text}", keys.of);
+        let read = ours.run(|| read::elements(&mut open(), &set)).expect("elements");
+        let starts = read.iter().filter(|e| !e.flags.contains(read::ElementFlags::INTERVAL_END)).count();
+        assert_eq!(starts, ranges(&there).len(), "{} step {step}", keys.of);
     }
 }
 
@@ -206,7 +211,7 @@ fn what_is_joined_has_the_comment_that_nft_gives_it() {
         &["add 10-19 comment \"a\"", "delete 10-19", "add 5"],
     ];
     for history in histories {
-        let (Some(nft), Some(ours)) = (testns::Netns::new(), testns::Netns::new()) else { return };
+        let (Some(nft), Some(ours)) = (Netns::new(), Netns::new()) else { return };
         let head = "table inet t { set s { type inet_service; flags interval; auto-merge; }; }\n";
         let lines = |step: &str| {
             let (verb, elements) = step.split_once(' ').unwrap_or_default();

@@ -5,7 +5,10 @@
 
 use std::fmt::Write as _;
 
+use crate::beside;
 use crate::language::format::Context;
+use testns::Netns;
+
 use crate::language::kernel::{self, namespace, open};
 use crate::language::known;
 use crate::language::rules::{self, Other, parse, parse_beside};
@@ -16,55 +19,73 @@ fn of_random_rules_those_that_nft_takes_are_taken_and_made_alike() {
     if !testns::have(&["nft", "ip"]) {
         return;
     }
-    let Some(namespace) = namespace() else { return };
     let start = std::env::var("SLUICEGATE_DICE").ok().and_then(|start| start.parse().ok());
     let mut dice = Dice(start.unwrap_or(0x9e37_79b9_7f4a_7c15));
-    let (mut others, mut taken, mut texts) = (Vec::new(), 0, String::new());
+    let mut groups = Vec::new();
     for family in ["ip", "ip6", "inet", "bridge"] {
-        let head = format!(
-            "#! table {family}\n#! set ports {{ type inet_service; flags dynamic; size 9; }}\n\
-             #! chain other {{ }}\n"
-        );
-        let ground = &Context::all("random", Box::leak(head.clone().into_boxed_str()))[0];
-        let script = ground.script([]);
-        texts += &head;
-        namespace.run(|| {
-            kernel::nft(&format!("flush ruleset\n{script}")).expect("a table");
-            let machine = kernel::machine();
-            let options = machine.options();
-            let parsed = parse(&script, &options).expect("a table");
-            let mut socket = open(NetlinkFamily::NETFILTER);
-            for _ in 0..150 {
-                let rule: &str = Box::leak(dice.rule(family).into_boxed_str());
-                let command = ground.command(rule);
-                let by_nft = testns::feed(&["nft", "-c", "-f", "-"], &command);
-                let by_us = parse_beside(&parsed, &command, &options)
-                    .and_then(|transaction| kernel::check(&mut socket, &transaction));
-                match (by_nft.status.code(), by_us) {
-                    // Some it cannot list.
-                    (Some(0), Ok(())) if !is_listed(&command) => {}
-                    (Some(0), Ok(())) => {
-                        taken += 1;
-                        writeln!(texts, "{rule}").expect("a string grows");
-                    }
-                    (Some(0), Err(detail)) => {
-                        others.push(Other { file: "random", what: "refused", rule, detail });
-                    }
-                    // It fails an assertion on some rules.
-                    (Some(1), Ok(())) => {
-                        let detail = String::from_utf8_lossy(&by_nft.stderr).into_owned();
-                        others.push(Other { file: "random", what: "taken", rule, detail });
-                    }
-                    _ => {}
-                }
-            }
-        });
+        let rules: Vec<&str> = (0..150).map(|_| &*dice.rule(family).leak()).collect();
+        groups.extend(rules.chunks(50).map(|rules| (family, rules.to_vec())));
+    }
+    let (mut others, mut taken, mut texts) = (Vec::new(), 0, String::new());
+    for (head, rules, differing) in beside::each(&groups, namespace, judged) {
+        if !texts.contains(head) {
+            texts += head;
+        }
+        for rule in &rules {
+            writeln!(texts, "{rule}").expect("a string grows");
+        }
+        taken += rules.len();
+        others.extend(differing);
     }
     let contexts = Context::all("random", Box::leak(texts.into_boxed_str()));
     others.extend(rules::each_file(Box::leak(contexts.into_boxed_slice()), rules::compare));
     println!("{taken} rules are taken, {} are otherwise", others.len());
     assert!(taken >= 200, "{taken} rules are taken");
     known::check(known::RANDOM, &others);
+}
+
+/// Has rules of a family judged by nft and by us. Returns the head of a corpus for them, those that both take, and
+/// those that one takes.
+fn judged(
+    namespace: &Netns,
+    (family, rules): &(&str, Vec<&'static str>),
+) -> (&'static str, Vec<&'static str>, Vec<Other<'static>>) {
+    let head: &str = format!(
+        "#! table {family}\n#! set ports {{ type inet_service; flags dynamic; size 9; }}\n\
+         #! chain other {{ }}\n"
+    )
+    .leak();
+    let ground = &Context::all("random", head)[0];
+    let script = ground.script([]);
+    let (mut others, mut taken) = (Vec::new(), Vec::new());
+    namespace.run(|| {
+        kernel::nft(&format!("flush ruleset\n{script}")).expect("a table");
+        let machine = kernel::machine();
+        let options = machine.options();
+        let parsed = parse(&script, &options).expect("a table");
+        let mut socket = open(NetlinkFamily::NETFILTER);
+        for rule in rules {
+            let command = ground.command(rule);
+            let by_nft = testns::feed(&["nft", "-c", "-f", "-"], &command);
+            let by_us = parse_beside(&parsed, &command, &options)
+                .and_then(|transaction| kernel::check(&mut socket, &transaction));
+            match (by_nft.status.code(), by_us) {
+                // Some it cannot list.
+                (Some(0), Ok(())) if !is_listed(&command) => {}
+                (Some(0), Ok(())) => taken.push(*rule),
+                (Some(0), Err(detail)) => {
+                    others.push(Other { file: "random", what: "refused", rule, detail });
+                }
+                // It fails an assertion on some rules.
+                (Some(1), Ok(())) => {
+                    let detail = String::from_utf8_lossy(&by_nft.stderr).into_owned();
+                    others.push(Other { file: "random", what: "taken", rule, detail });
+                }
+                _ => {}
+            }
+        }
+    });
+    (head, taken, others)
 }
 
 /// Whether nft lists a rule, and not fails an assertion.

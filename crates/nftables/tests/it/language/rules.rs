@@ -1,13 +1,12 @@
 //! Rules: parsed and sent by netlink in one namespace, loaded by nft in another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use sluicegate_netlink::NetlinkFamily;
 use sluicegate_nftables::lang::parse::ParseOptions;
 use sluicegate_nftables::{ApplyOptions, Family, Object, Operation, Rule, Set, SetId, Transaction};
 
+use crate::beside;
 use crate::language::format::{Context, contexts};
 use crate::language::kernel::{self, bytecode, namespace, nft, open};
 use crate::language::known;
@@ -34,21 +33,14 @@ fn rules_are_sent_as_nft_sends_them() {
     assert!(known::count(known::RULES) * 100 <= count, "more than one in a hundred is otherwise");
 }
 
-/// Tries the files on two threads.
+/// Tries the files beside each other.
 pub(crate) fn each_file<'a>(
     contexts: &'a [Context<'static>],
     compare: impl Fn(&'a [Context<'static>]) -> Vec<Other<'a>> + Sync,
 ) -> Vec<Other<'a>> {
     let files: Vec<_> = contexts.chunk_by(|a, b| a.file == b.file).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let one = || files.get(next.fetch_add(1, Ordering::Relaxed));
-        std::iter::from_fn(one).flat_map(|file| compare(file)).collect::<Vec<_>>()
-    };
-    let mut others = thread::scope(|scope| {
-        let threads = [scope.spawn(work), scope.spawn(work)];
-        threads.into_iter().flat_map(|thread| thread.join().expect("no thread panics")).collect::<Vec<_>>()
-    });
+    let results = beside::each(&files, || Some(()), |(), file| compare(file));
+    let mut others: Vec<_> = results.into_iter().flatten().collect();
     others.sort_by_key(|other| (other.file, other.rule, other.what));
     others
 }

@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sluicegate_nftables::SetId;
 use sluicegate_nftables::lang::parse::Included;
 use sluicegate_nftables::read::Ruleset;
 
+use crate::beside;
 use crate::language::format::{Script, scripts};
 use crate::language::kernel::{self, bytecode, namespace};
 use crate::language::known;
@@ -17,14 +19,14 @@ fn scripts_make_what_nft_makes_of_them() {
     if !testns::have(&["nft", "ip"]) {
         return;
     }
-    let (Some(by_nft), Some(by_us)) = (namespace(), namespace()) else { return };
     let scripts = scripts();
-    let mut others = Vec::new();
-    for script in scripts.iter().filter(|script| script.needs.is_none_or(kernel::has)) {
-        if let Err((what, detail)) = compare(script, &by_nft, &by_us) {
-            others.push(Other { file: script.file, rule: script.name, what, detail });
-        }
-    }
+    let here: Vec<_> = scripts.iter().filter(|script| script.needs.is_none_or(kernel::has)).collect();
+    let places = || Some((namespace()?, namespace()?));
+    let results = beside::each(&here, places, |(by_nft, by_us), script| {
+        let (what, detail) = compare(script, by_nft, by_us).err()?;
+        Some(Other { file: script.file, rule: script.name, what, detail })
+    });
+    let others: Vec<_> = results.into_iter().flatten().collect();
     println!("{} of {} scripts are otherwise", others.len(), scripts.len());
     known::check(known::SCRIPTS, &others);
     assert!(known::count(known::SCRIPTS) * 100 <= scripts.len(), "more than one in a hundred is otherwise");
@@ -135,7 +137,10 @@ struct Directory(PathBuf);
 impl Directory {
     fn new(script: &Script<'_>) -> Self {
         let name: String = script.name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-        let path = std::env::temp_dir().join(format!("nft-language-{}-{name}", std::process::id()));
+        // Several tests load the same script.
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nft-language-{}-{number}-{name}", std::process::id()));
         fs::create_dir_all(&path).expect("a directory");
         for (name, text) in &script.files {
             fs::write(path.join(name), text).expect("a file");

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use sluicegate_nftables::{Operation, TableContent, Transaction};
 
+use crate::beside;
 use crate::language::format::{Script, scripts};
 use crate::language::json::{Listed, known, listing, nft};
 use crate::language::kernel::{self, namespace};
@@ -14,14 +15,14 @@ fn what_scripts_make_is_the_same_in_json() {
     if !testns::have(&["nft", "ip"]) {
         return;
     }
-    let (Some(first), Some(second)) = (namespace(), namespace()) else { return };
     let scripts = scripts();
-    let mut others = Vec::new();
-    for script in scripts.iter().filter(|script| script.needs.is_none_or(kernel::has)) {
-        for (what, detail) in compare(script, &first, &second) {
-            others.push(Other { file: script.file, rule: script.name, what, detail });
-        }
-    }
+    let here: Vec<_> = scripts.iter().filter(|script| script.needs.is_none_or(kernel::has)).collect();
+    let places = || Some((namespace()?, namespace()?));
+    let results = beside::each(&here, places, |(first, second), script| {
+        let other = |(what, detail)| Other { file: script.file, rule: script.name, what, detail };
+        compare(script, first, second).into_iter().map(other).collect::<Vec<_>>()
+    });
+    let others: Vec<_> = results.into_iter().flatten().collect();
     println!("{} of {} scripts are otherwise", others.len(), scripts.len());
     crate::language::known::check(known::SCRIPTS, &others);
 }
