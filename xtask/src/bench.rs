@@ -2,7 +2,8 @@
 //! recorded. No number of it is typed.
 //!
 //! The records are in `target/bench`: criterion's own, and those of `benches::record`. `--report` writes from
-//! the records that are there, `--smoke` runs each benchmark once, as the check `bench` does.
+//! the records that are there, and with the name of a file runs that and writes its chapters anew; `--smoke`
+//! runs each benchmark once, as the check `bench` does.
 
 mod facts;
 mod figures;
@@ -15,29 +16,52 @@ use std::process::Command;
 use std::{env, fs};
 
 use crate::checks::EVERYTHING;
+use crate::image;
 use crate::report::Outcome;
 use crate::session::{Session, on_path};
 use crate::test_run;
 use records::Records;
 use sheet::{AREAS, Area, Guest};
 
-/// Runs the benchmarks of one file, with arguments for it; in a guest, those that need its kernel. Writes no
-/// report.
-pub(crate) fn one(session: &Session, file: &str, in_guest: bool, arguments: &[String]) -> Result<(), String> {
+/// Runs the benchmarks of one file, with arguments for it; in a guest, those that need its kernel. Writes its
+/// chapters of BENCHMARKS.md if `reports`, and otherwise nothing.
+pub(crate) fn one(
+    session: &Session,
+    file: &str,
+    in_guest: bool,
+    reports: bool,
+    arguments: &[String],
+) -> Result<(), String> {
     let scratch = session.scratch.join(DIRECTORY);
     empty(&scratch)?;
     let of_area = AREAS.iter().filter(|area| area.bench == file).find_map(|area| area.guest);
-    let mut cargo = bench(session, file, in_guest.then(|| of_area.unwrap_or(Guest::Uml)), &scratch);
-    if in_guest {
+    let mut cargo = bench(session, file, in_guest.then(|| of_area.unwrap_or(Guest::Uml)), &scratch)?;
+    if in_guest || reports {
         cargo.env("CRITERION_HOME", scratch.join(CRITERION));
     }
-    session.run(cargo.args(arguments))
+    if reports {
+        cargo.env("SLUICEGATE_BENCH_RECORDS", &scratch);
+    }
+    session.run(cargo.args(arguments))?;
+    if reports {
+        let records = Records::read(&scratch)?;
+        let path = session.root.join(REPORT);
+        let report = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let measured = AREAS.iter().filter(|area| area.bench == file && area.guest.is_some() == in_guest);
+        let report = sheet::with_chapters(report, measured, &records)?;
+        fs::write(&path, report).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Returns the command that runs a file of benchmarks. A guest can write nowhere but in `records`.
-fn bench(session: &Session, file: &str, guest: Option<Guest>, records: &Path) -> Command {
+fn bench(session: &Session, file: &str, guest: Option<Guest>, records: &Path) -> Result<Command, String> {
     let mut cargo = session.cargo();
     cargo.arg("bench");
+    if file == "tools" {
+        // What is measured is another process, of the program as it is shipped.
+        cargo.args(["--profile", "dev"]).env("SLUICEGATE_TOOLS", image::tools(session)?);
+    }
     if let Some(guest) = guest {
         let (program, options): (_, &[&str]) = match guest {
             Guest::Uml => ("uml/umlrun", &["-m", "1500M", "-t", "1800"]),
@@ -51,7 +75,7 @@ fn bench(session: &Session, file: &str, guest: Option<Guest>, records: &Path) ->
         cargo.arg("--config").arg(format!("target.'cfg(all())'.runner={}", serde_json::json!(words)));
     }
     cargo.args(["--package", sheet::package(file), "--bench", file, "--"]);
-    cargo
+    Ok(cargo)
 }
 
 /// Runs the benchmarks of every area, and writes the report.
@@ -77,7 +101,7 @@ pub(crate) fn all(session: &Session) -> Result<(), String> {
             continue;
         }
         facts::note_load(&directory, area.bench)?;
-        let mut cargo = bench(session, area.bench, area.guest, &directory);
+        let mut cargo = bench(session, area.bench, area.guest, &directory)?;
         cargo.args(area.arguments);
         cargo.env("CRITERION_HOME", directory.join(CRITERION)).env("SLUICEGATE_BENCH_RECORDS", &directory);
         cargo.env(ROUNDS, &rounds);
@@ -139,7 +163,7 @@ fn write(root: &Path, records: &Records, facts: &str) -> Result<(), String> {
     for (file, text) in figures::pictures()? {
         save(&format!("{PICTURES}/{file}"), &text)?;
     }
-    save("BENCHMARKS.md", &(sheet::text(records, facts) + &figures::chapter()?))
+    save(REPORT, &(sheet::text(records, facts) + &figures::chapter()?))
 }
 
 fn empty(directory: &Path) -> Result<(), String> {
@@ -155,4 +179,5 @@ const DIRECTORY: &str = "bench";
 /// Below the directory of records.
 const CRITERION: &str = "criterion";
 /// Below the root of the tree.
+const REPORT: &str = "BENCHMARKS.md";
 const PICTURES: &str = "benches/pictures";

@@ -82,8 +82,7 @@ fn package(session: &Session, program: &Path) -> Result<Built, String> {
 /// Builds the tools and their image, in the directory `oci-tools`: the program in `/usr/sbin`, with a link of
 /// each name of a tool beside it, to be copied into other images.
 pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
-    let here = Place::of(session);
-    let program = compile(session, TOOLS, TOOLS_PROFILE, &[], &here, &folders(&[&here]))?;
+    let program = tools(session)?;
     let size = fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
     let image = tools_image(session, &program)?;
     let built = write(&image, &session.target().join("oci-tools"))?;
@@ -94,6 +93,12 @@ pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
         return Err(format!("expected a program of at most {most:.0} MB, found {:.1}", megabytes(size)));
     }
     Ok(built)
+}
+
+/// Builds the program of the tools as it is shipped, and returns its path.
+pub(crate) fn tools(session: &Session) -> Result<PathBuf, String> {
+    let here = Place::of(session);
+    compile(session, TOOLS, TOOLS_PROFILE, &[], &here, &folders(&[&here]))
 }
 
 /// Returns the image of the tools. The program itself makes the links, so that their names are written once.

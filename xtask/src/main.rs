@@ -88,8 +88,9 @@ enum Command {
         /// Run each benchmark once, as continuous integration does
         #[arg(long, conflicts_with_all = ["area", "report"])]
         smoke: bool,
-        /// Run nothing: write BENCHMARKS.md from the records of the last run
-        #[arg(long, conflicts_with = "area")]
+        /// Run nothing: write BENCHMARKS.md from the records of the last run; with an area, run it and write its
+        /// chapters
+        #[arg(long)]
         report: bool,
         /// In the guest of its area, for those that need IPVS or flowtables
         #[arg(long, requires = "area")]
@@ -182,7 +183,7 @@ fn run(command: Command) -> Result<ExitCode, String> {
         Command::Bench { area, report, guest, arguments, smoke: false } => {
             let session = Session::new()?;
             match area {
-                Some(area) => bench::one(&session, &area, guest, &arguments),
+                Some(area) => bench::one(&session, &area, guest, report, &arguments),
                 None if report => bench::report(&session),
                 None => bench::all(&session),
             }

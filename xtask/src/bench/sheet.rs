@@ -106,7 +106,8 @@ pub(super) const AREAS: &[Area] = &[
         guest: None,
         text: "Our program in the place of each tool: the same words and input, by turns, each in a namespace of its own \
                that holds the same; what a command changes is put back. Processor time of the whole process, in user \
-               space and in the kernel, so that nothing else that the machine does counts. `add` and its like are one \
+               space and in the kernel, so that nothing else that the machine does counts. Ours is the static program \
+               that `cargo xtask image tools` builds. `add` and its like are one \
                command beside all of these elements, rules or flows. IPVS is in a chapter of its own.",
         counted: "size",
         table: Table::Tools { area: "tools" },
@@ -570,25 +571,42 @@ const DATA_PATH: &[&str] = &[
 
 /// Returns the whole of BENCHMARKS.md.
 pub(super) fn text(records: &Records, facts: &str) -> String {
-    let mut text = format!("{HEAD}\n{facts}");
-    for area in AREAS {
-        let table = area.table.text(records, area.counted);
-        if table.is_empty() {
-            continue;
-        }
-        let _ = write!(text, "\n## {}\n\n{}\n\n", area.title, wrapped(area.text));
-        if let Some(picture) = &area.picture {
-            let _ = write!(text, "![{}](benches/pictures/{})\n\n", picture.title, picture.file);
-        }
-        text += &table;
-        if area.table.area().is_some_and(|name| records.is_unoptimised(name)) {
-            text +=
-                "\n(By a build of the profile `dev`: what is not the kernel's takes longer than it would.)\n";
-        }
-        let guest = if area.guest.is_some() { " --guest" } else { "" };
-        let _ = write!(text, "\n`cargo xtask bench {}{guest}` measures this.\n", area.bench);
+    format!("{HEAD}\n{facts}") + &AREAS.iter().filter_map(|area| chapter(area, records)).collect::<String>()
+}
+
+/// Returns the text of BENCHMARKS.md with the chapters of these areas written anew.
+pub(super) fn with_chapters<'a>(
+    mut report: String,
+    areas: impl Iterator<Item = &'a Area>,
+    records: &Records,
+) -> Result<String, String> {
+    for area in areas {
+        let title = format!("\n## {}\n", area.title);
+        let chapter =
+            chapter(area, records).ok_or_else(|| format!("{}: nothing was recorded", area.title))?;
+        let start =
+            report.find(&title).ok_or_else(|| format!("BENCHMARKS.md has no chapter {}", area.title))?;
+        let behind = start + title.len();
+        let end = report[behind..].find("\n## ").map_or(report.len(), |length| behind + length);
+        report.replace_range(start..end, &chapter);
     }
-    text
+    Ok(report)
+}
+
+/// Returns the chapter of an area, if anything was recorded of it.
+fn chapter(area: &Area, records: &Records) -> Option<String> {
+    let table = Some(area.table.text(records, area.counted)).filter(|table| !table.is_empty())?;
+    let mut text = format!("\n## {}\n\n{}\n\n", area.title, wrapped(area.text));
+    if let Some(picture) = &area.picture {
+        let _ = write!(text, "![{}](benches/pictures/{})\n\n", picture.title, picture.file);
+    }
+    text += &table;
+    if area.table.area().is_some_and(|name| records.is_unoptimised(name)) {
+        text += "\n(By a build of the profile `dev`: what is not the kernel's takes longer than it would.)\n";
+    }
+    let guest = if area.guest.is_some() { " --guest" } else { "" };
+    let _ = write!(text, "\n`cargo xtask bench {}{guest}` measures this.\n", area.bench);
+    Some(text)
 }
 
 /// Returns the package that a file of benchmarks belongs to: one that runs a program belongs to that program's.
@@ -609,11 +627,11 @@ impl Area {
 }
 
 impl Table {
-    /// Returns the area whose records it has, if it is one.
+    /// Returns the area whose records it has, if it is one and what was measured is of the benchmark's profile.
     const fn area(&self) -> Option<&'static str> {
         match self {
-            Self::Peers(_) => None,
-            Self::Tools { area } | Self::Beside { area, .. } | Self::Against { area, .. } => Some(area),
+            Self::Peers(_) | Self::Tools { .. } => None,
+            Self::Beside { area, .. } | Self::Against { area, .. } => Some(area),
         }
     }
 
@@ -807,6 +825,20 @@ mod tests {
         let table = Table::Against { area: "a", of: &["x"], by: &["one", "two"] };
         let lines = "| x | 10 | 2.00 ms | 2.50 |\n| x | 100 |  | 5.00 ms |\n";
         assert!(table.text(&records, "services").ends_with(lines), "{}", table.text(&records, "services"));
+    }
+
+    #[test]
+    fn a_chapter_that_is_written_anew_leaves_the_others() {
+        let records =
+            records(&[("tools/nft: list/sluicegate-tools", 10, 2e6), ("tools/nft: list/the tool", 10, 5e6)]);
+        let area = || AREAS.iter().filter(|area| area.title == "The tools");
+        let before = "# Benchmarks\n\n## One\n\n1\n\n## The tools\n\nstale\n\n## Two\n\n2\n";
+        let after = with_chapters(before.to_owned(), area(), &records).unwrap();
+        let (head, rest) = after.split_once("\n## The tools\n").unwrap();
+        assert_eq!(head, "# Benchmarks\n\n## One\n\n1\n");
+        assert!(rest.contains("| nft: list | 10 | 2.00 ms | 5.00 ms | 2.5 |"), "{rest}");
+        assert!(!rest.contains("stale") && rest.ends_with("\n\n## Two\n\n2\n"), "{rest}");
+        assert!(with_chapters("# Benchmarks\n".to_owned(), area(), &records).is_err());
     }
 
     #[test]
