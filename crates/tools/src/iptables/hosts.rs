@@ -44,7 +44,7 @@ fn network(part: &str, family: Family) -> Result<String, Failure> {
 /// Returns where a list without `-n` has its names from.
 pub(super) fn names() -> Names {
     Names {
-        host: |address| dns_lookup::lookup_addr(&address).ok().filter(|name| *name != address.to_string()),
+        host,
         service,
         user: |number| account("/etc/passwd", number),
         group: |number| account("/etc/group", number),
@@ -61,17 +61,34 @@ fn account(file: &str, number: u32) -> Option<String> {
     })
 }
 
+/// Returns the name of a host.
+pub(crate) fn host(address: IpAddr) -> Option<String> {
+    dns_lookup::lookup_addr(&address).ok().filter(|name| *name != address.to_string())
+}
+
 /// Returns the name of a port in `/etc/services`.
-fn service(port: u16, protocol: &str) -> Option<String> {
+pub(crate) fn service(port: u16, protocol: &str) -> Option<String> {
+    let place = format!("{port}/{protocol}");
+    services().find_map(|mut words| {
+        let name = words.next()?;
+        (words.next()? == place).then(|| name.to_owned())
+    })
+}
+
+/// Returns the port that has this name, or alias, in `/etc/services`.
+pub(crate) fn port(name: &str, protocol: &str) -> Option<u16> {
+    services().find_map(|mut words| {
+        let first = words.next()?;
+        let port = words.next()?.strip_suffix(protocol)?.strip_suffix('/')?;
+        (first == name || words.any(|alias| alias == name)).then(|| port.parse().ok()).flatten()
+    })
+}
+
+/// Returns the words of each line of `/etc/services`.
+fn services() -> impl Iterator<Item = std::str::SplitWhitespace<'static>> {
     static FILE: OnceLock<String> = OnceLock::new();
     let file = FILE.get_or_init(|| {
         String::from_utf8_lossy(&std::fs::read("/etc/services").unwrap_or_default()).into_owned()
     });
-    let place = format!("{port}/{protocol}");
-    let named = |line: &str| {
-        let mut words = line.split('#').next()?.split_whitespace();
-        let name = words.next()?;
-        (words.next()? == place).then(|| name.to_owned())
-    };
-    file.lines().find_map(named)
+    file.lines().map(|line| line.split('#').next().unwrap_or_default().split_whitespace())
 }

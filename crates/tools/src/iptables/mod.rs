@@ -11,7 +11,7 @@ mod client;
 mod command;
 mod failure;
 mod help;
-mod hosts;
+pub(crate) mod hosts;
 mod line;
 mod restore;
 mod save;

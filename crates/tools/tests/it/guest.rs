@@ -64,6 +64,13 @@ const SESSION: &str = "\
 -L -n -f 1
 -L --timeout
 -L --daemon
+-L -c -n
+-Lc --persistent-conn
+-L
+-S
+-A -u 10.0.0.98:tftp -s rr
+-a -u 10.0.0.98:tftp -r 192.168.1.9:tftp -m
+-D -u 10.0.0.98:69
 --set 100 0 50
 -L --timeout
 --set 1 2

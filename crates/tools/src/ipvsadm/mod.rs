@@ -1,10 +1,15 @@
-//! ipvsadm's own words, answered by sluicegate-ipvs: no ipvsadm is started and nothing is resolved by name.
+//! ipvsadm's own words, answered by sluicegate-ipvs: no ipvsadm is started.
 //!
-//! Output and exit status are those of ipvsadm 1.31. What the kernel refuses is told in its words, and in ours
-//! below them; what is wrong with a command line in ours alone. One difference:
+//! Output and exit status are those of ipvsadm 1.31. What is refused is told in its words, and in ours below
+//! them. One difference:
 //! `-R` reads all of its input before it does anything, so that a mistake in line 7 does not leave lines 1 to
 //! 6 behind.
 
+mod connections;
+mod names;
+mod words;
+
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::{self, Write as _};
 use std::io::{self, Read as _};
@@ -54,7 +59,7 @@ struct Failure {
     message: String,
     status: u8,
     /// What ipvsadm says, which programs read.
-    said: Option<&'static str>,
+    said: Option<Cow<'static, str>>,
 }
 
 impl Failure {
@@ -64,15 +69,16 @@ impl Failure {
 }
 
 /// Errors have the same status whatever is done, but for what the kernel refuses.
-fn failure(error: &Error, refused: u8) -> Failure {
+fn failure(error: &Error, refused: u8, args: &[String]) -> Failure {
     let (status, hint) = match error {
         Error::Parse(error) if error.reason.is_usage() => (REFUSED, "; try `ipvsadm -h`"),
         _ if error.is_invalid() || error.is_absent() => (MISTAKE, ""),
         _ => (refused, ""),
     };
     let said = match error {
-        Error::Absent => Some(ABSENT),
-        Error::Refused(refusal) => said(refusal),
+        Error::Absent => Some(ABSENT.into()),
+        Error::Refused(refusal) => said(refusal).map(Cow::Borrowed),
+        Error::Parse(error) => words::said(error, args),
         _ => None,
     };
     Failure { message: format!("{error}{hint}"), status, said }
@@ -81,6 +87,9 @@ fn failure(error: &Error, refused: u8) -> Failure {
 /// Returns what ipvsadm says of what the kernel refused.
 fn said(refusal: &Refusal) -> Option<&'static str> {
     Some(match (refusal.errno, refusal.command()) {
+        (Errno::ENOENT, Some(Command::AddService { .. } | Command::EditService { .. })) => {
+            "Scheduler or persistence engine not found"
+        }
         (Errno::EEXIST, Some(Command::AddService { .. })) => "Service already exists",
         (Errno::EEXIST, Some(Command::AddDestination { .. })) => "Destination already exists",
         (Errno::EEXIST, Some(Command::StartDaemon(_))) => "Daemon has already run",
@@ -105,11 +114,12 @@ fn said(refusal: &Refusal) -> Option<&'static str> {
 }
 
 fn run(args: &[String]) -> Result<String, Failure> {
-    let invocation = text::parse_args(args).map_err(|error| failure(&error, MISTAKE))?;
+    let args = names::numbered(args);
+    let invocation = text::parse_args(&args).map_err(|error| failure(&error, MISTAKE, &args))?;
     match invocation {
-        Invocation::Change(command) => change(&command).map_err(|error| failure(&error, REFUSED)),
+        Invocation::Change(command) => change(&command).map_err(|error| failure(&error, REFUSED, &[])),
         Invocation::List(options) => list(&options),
-        Invocation::Save { .. } => save().map_err(|error| failure(&error, LIST_FAILED)),
+        Invocation::Save { numeric } => save(numeric).map_err(|error| failure(&error, LIST_FAILED, &[])),
         Invocation::Restore => restore(),
         Invocation::Help => Ok(HELP.to_owned()),
         Invocation::Version => Ok(VERSION.to_owned()),
@@ -122,12 +132,15 @@ fn change(command: &Command) -> Result<String, Error> {
     Ok(String::new())
 }
 
-fn save() -> Result<String, Error> {
+fn save(numeric: bool) -> Result<String, Error> {
     let mut saved = String::new();
     for Listing { service, destinations, .. } in sorted_listing(&mut Client::open()?)? {
         text::write_saved(&mut saved, &service, &destinations).expect("a String takes everything");
     }
-    Ok(saved)
+    if numeric {
+        return Ok(saved);
+    }
+    Ok(saved.lines().map(|line| names::named(line) + "\n").collect())
 }
 
 fn sorted_listing(client: &mut Client) -> Result<Vec<Listing>, Error> {
@@ -143,12 +156,17 @@ fn restore() -> Result<String, Failure> {
     io::stdin()
         .read_to_string(&mut input)
         .map_err(|error| Failure::new(format!("standard input: {error}"), MISTAKE))?;
-    let commands = text::parse(&input).map_err(|error| failure(&error, MISTAKE))?;
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        names::numbered(&words).join(" ") + "\n"
+    };
+    let commands = text::parse(&input.lines().map(line).collect::<String>())
+        .map_err(|error| failure(&error, MISTAKE, &[]))?;
     let error = match Client::open().and_then(|mut client| client.run_all(&commands)) {
         Ok(()) => return Ok(String::new()),
         Err(error) => error,
     };
-    let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED)) };
+    let Error::SomeRefused { failed, more } = &error else { return Err(failure(&error, REFUSED, &[])) };
     for refusal in failed {
         said(refusal).into_iter().for_each(tell);
         tell(format_args!("ipvsadm: {refusal}"));
@@ -165,8 +183,7 @@ fn restore() -> Result<String, Failure> {
 
 fn list(options: &ListOptions) -> Result<String, Failure> {
     if options.connections {
-        let message = "single connections are not listed; see /proc/net/ip_vs_conn";
-        return Err(Failure::new(message, MISTAKE));
+        return list_connections(options);
     }
     let listed = Client::open().and_then(|mut client| match options {
         ListOptions { timeout: true, .. } => list_timeouts(&mut client),
@@ -174,7 +191,17 @@ fn list(options: &ListOptions) -> Result<String, Failure> {
         ListOptions { service: Some(id), .. } => list_service(&mut client, id, options),
         _ => list_all(&mut client, options),
     });
-    listed.map_err(|error| failure(&error, LIST_FAILED))
+    listed.map_err(|error| failure(&error, LIST_FAILED, &[]))
+}
+
+fn list_connections(options: &ListOptions) -> Result<String, Failure> {
+    // Asked first, as this has the kernel load the module, which makes the file.
+    Client::open().and_then(|mut client| client.info()).map_err(|error| failure(&error, LIST_FAILED, &[]))?;
+    let file = connections::FILE;
+    let read = std::fs::read_to_string(file);
+    let text = read.map_err(|error| Failure::new(format!("{file}: {error}"), LIST_FAILED))?;
+    let listed = connections::listed(&text, options.numeric, options.persistent_connections);
+    listed.map_err(|message| Failure::new(message, LIST_FAILED))
 }
 
 fn list_timeouts(client: &mut Client) -> Result<String, Error> {
@@ -220,7 +247,7 @@ fn list_all(client: &mut Client, options: &ListOptions) -> Result<String, Error>
     Ok(format!("IP Virtual Server version {major}.{minor}.{patch} (size={size})\n{table}"))
 }
 
-/// The table of `ipvsadm -L -n`.
+/// The table of `ipvsadm -L`.
 struct Listed<'a> {
     options: &'a ListOptions,
     listings: &'a [Listing],
@@ -231,7 +258,8 @@ impl fmt::Display for Listed<'_> {
         self.title(f)?;
         for Listing { service, destinations, .. } in self.listings {
             self.service(f, service)?;
-            destinations.iter().try_for_each(|destination| self.destination(f, destination))?;
+            let protocol = protocol_name(&service.id);
+            destinations.iter().try_for_each(|destination| self.destination(f, destination, &protocol))?;
         }
         Ok(())
     }
@@ -262,16 +290,22 @@ impl Listed<'_> {
     }
 
     fn service(&self, f: &mut fmt::Formatter<'_>, service: &Service) -> fmt::Result {
-        let name = service_name(&service.id);
+        let name = service_name(&service.id, self.options.numeric);
         match self.numbers(&service.stats) {
             Some(numbers) => writeln!(f, "{name:<33}{numbers}"),
             None => writeln!(f, "{name} {}", service_flags(service)),
         }
     }
 
-    fn destination(&self, f: &mut fmt::Formatter<'_>, destination: &Destination) -> fmt::Result {
+    fn destination(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        destination: &Destination,
+        protocol: &str,
+    ) -> fmt::Result {
         let Destination { id, config, connections, stats, .. } = destination;
-        write!(f, "  -> {:<28}", id.to_string())?;
+        let name = names::endpoint(id.address, id.port, protocol, self.options.numeric);
+        write!(f, "  -> {name:<28}")?;
         if let Some(numbers) = self.numbers(stats) {
             return writeln!(f, "{numbers}");
         }
@@ -301,10 +335,19 @@ impl Listed<'_> {
     }
 }
 
-fn service_name(id: &ServiceId) -> String {
+/// Returns the protocol whose names ports have; of a mark, the one that the tool takes.
+fn protocol_name(id: &ServiceId) -> String {
+    match id {
+        ServiceId::Virtual { protocol, .. } => protocol.to_string().to_lowercase(),
+        ServiceId::Mark { .. } => "tcp".to_owned(),
+    }
+}
+
+fn service_name(id: &ServiceId, numeric: bool) -> String {
     match id {
         ServiceId::Virtual { protocol, endpoint } => {
-            format!("{:<4} {endpoint}", protocol.to_string().to_uppercase())
+            let shown = names::endpoint(endpoint.address, endpoint.port, &protocol_name(id), numeric);
+            format!("{:<4} {shown}", protocol.to_string().to_uppercase())
         }
         ServiceId::Mark { mark, family: Family::Ipv4 } => format!("FWM  {mark}"),
         ServiceId::Mark { mark, family: Family::Ipv6 } => format!("FWM  {mark} IPv6"),
@@ -381,7 +424,7 @@ ipvsadm: services of IPVS, by the library sluicegate-ipvs
         server
   -d SERVICE -r SERVER                          delete a server
   -L [SERVICE] [-n] [--stats|--rate|--thresholds|--persistent-conn|--tun-info] [--exact] [--nosort]
-  -L --timeout, -L --daemon                     list
+  -L --connection [-n] [--persistent-conn], -L --timeout, -L --daemon    list
   -S [-n], -R                                   save to standard output, restore from standard input
   -Z [SERVICE], -C                              zero counters, clear the table
   --set TCP TCPFIN UDP                          timeouts in seconds, 0 leaves one as it is
@@ -390,4 +433,5 @@ ipvsadm: services of IPVS, by the library sluicegate-ipvs
   --stop-daemon master|backup
 
 SERVICE is -t, -u or --sctp-service ADDRESS:PORT, or -f MARK [-6]; IPv6 addresses stand in brackets.
+Hosts and ports may be names; -n lists numbers.
 ";
