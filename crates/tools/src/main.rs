@@ -11,9 +11,10 @@
 //! - [`nft`]: nft(8). [`iptables`]: iptables(8), iptables-save(8), iptables-restore(8), and those of ip6tables.
 //! - [`ipset`]: ipset(8). [`ipvsadm`]: ipvsadm(8). [`conntrack`]: conntrack(8).
 //! - [`chain_names`]: the names that kube-proxy gives to its chains.
-//! - [`install`]: the links.
+//! - [`install`]: the links. [`complete`]: what a shell offers for a word.
 
 mod chain_names;
+mod complete;
 mod conntrack;
 mod install;
 mod ipset;
@@ -73,6 +74,8 @@ fn main() -> ExitCode {
             printed(&format!("{PROGRAM} {}\n", env!("CARGO_PKG_VERSION")))
         }
         Some("install") => install::main(&arguments),
+        Some("completions") => complete::script(&arguments),
+        Some("complete") => complete::main(&arguments),
         Some(word) if tool(OsStr::new(word)).is_some() => run(word, arguments),
         _ => {
             match first {
@@ -116,7 +119,8 @@ fn printed(text: &str) -> ExitCode {
 
 fn usage() -> String {
     let mut text = format!(
-        "usage: {PROGRAM} TOOL [ARGUMENT...]\n       {PROGRAM} install DIRECTORY    links of all names\n\n\
+        "usage: {PROGRAM} TOOL [ARGUMENT...]\n       {PROGRAM} install DIRECTORY    links of all names\n       \
+         {PROGRAM} completions bash|zsh|fish    the script of the shell\n\n\
          Called by one of these names, it is that tool:\n"
     );
     for names in NAMES.chunks(3) {

@@ -11,7 +11,7 @@ use sluicegate_xtables::{BackEnd, legacy, nft};
 use super::failure::{Failure, parameter};
 
 /// Returns the back end that a name says, else what `SLUICEGATE_IPTABLES` says, else the one in use.
-pub(super) fn back_end(name: &str) -> Result<BackEnd, Failure> {
+pub(crate) fn back_end(name: &str) -> Result<BackEnd, Failure> {
     let named = BackEnd::BOTH.into_iter().find(|back_end| name.contains(&format!("-{back_end}")));
     if let Some(named) = named {
         return Ok(named);
@@ -91,7 +91,7 @@ impl Found {
 }
 
 /// Returns the legacy tables in use; `None` where the kernel has no such iptables, or hides it.
-pub(super) fn legacy_tables(family: Family) -> Option<Vec<String>> {
+pub(crate) fn legacy_tables(family: Family) -> Option<Vec<String>> {
     let file = if family == Family::Ipv4 { "ip_tables_names" } else { "ip6_tables_names" };
     let names = fs::read_to_string(format!("/proc/thread-self/net/{file}")).ok()?;
     Some(names.lines().map(str::to_owned).collect())

@@ -10,7 +10,7 @@ use super::arguments::LONGEST_CHAIN;
 
 /// What ends a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     pub(super) status: u8,
     pub(super) message: String,
     said_with: SaidWith,

@@ -25,6 +25,8 @@ use sluicegate_xtables::{BackEnd, Foreign, ForeignReason};
 use crate::output::{tell, tell_bytes};
 use failure::Failure;
 
+pub(crate) use choose::{back_end, legacy_tables};
+
 /// The tool that the program is by its name.
 struct Tool {
     /// The name that it was called by.
@@ -53,8 +55,7 @@ impl Tool {
 
     /// Tells that the other back end has tables, too, as the tool does before it lists anything.
     fn warn_of_legacy(&self) {
-        if self.back_end == BackEnd::Nft
-            && choose::legacy_tables(self.family).is_some_and(|names| !names.is_empty())
+        if self.back_end == BackEnd::Nft && legacy_tables(self.family).is_some_and(|names| !names.is_empty())
         {
             let name = self.tables();
             let save = if self.name.ends_with("-save") { "-save" } else { "" };
@@ -71,7 +72,7 @@ pub(crate) fn main(name: &str, arguments: &[OsString]) -> ExitCode {
         arguments.iter().map(|word| decode(word.as_encoded_bytes()).into_owned()).collect();
     let family = if name.starts_with("ip6") { Family::Ipv6 } else { Family::Ipv4 };
     let mut tool = Tool { called: name.to_owned(), name: name.to_owned(), family, back_end: BackEnd::Nft };
-    let ended = choose::back_end(name).and_then(|back_end| {
+    let ended = back_end(name).and_then(|back_end| {
         tool.back_end = back_end;
         if back_end == BackEnd::Legacy {
             // The legacy tools have this name whatever they were called by.

@@ -27,6 +27,9 @@ use std::process::ExitCode;
 
 use sluicegate_nftables::netlink::text::{decode, encode};
 
+pub(crate) use names::open;
+pub(crate) use report::FAMILIES;
+
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
     // A reader of the output that goes away ends this as it ends others.
     let words = arguments.into_iter().map(|word| decode(word.as_bytes()).into_owned());

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod command_lines;
+mod complete;
 mod conntrack;
 mod every_tool;
 mod guest;
