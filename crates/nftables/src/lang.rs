@@ -47,8 +47,8 @@
 //! |---|---|
 //! | `limit rate until 5/minute`, `policy = { established : 1h }` | as later versions |
 //! | `flags dormant,owner` | as later versions |
+//! | `policy = {  }` of a `ct timeout` | what nft lists where all times are the kernel's own |
 //! | `type day`, `type hour`, `type ct_label` | what nft lists, or later versions read |
-//! | a chain of the hooks of family netdev without a device | as nft 1.0.8; no packet enters it |
 //! | `tcp dport << 1 == 4` | a shifted value is a number, as in nft 1.0.7 |
 //! | `delete element ip t s { 4-5 }` in the file that adds `1-9` with `auto-merge` | the rest stays |
 //! | lines that end with a carriage return | it is a space |

@@ -6,22 +6,42 @@ use crate::family::Family;
 use crate::object::{BaseChain, Hook, ObjectConfig, Set, SetData, SetType, timeout_states};
 
 impl BaseChain {
+    /// Refuses what `check` does, and in text and JSON a hook of a device without one, as nft 1.0.6 does: no
+    /// packet enters the chain, whatever its rules and its policy drop. nft 1.0.8 takes it in family netdev, for
+    /// devices to be added later; a program that does so with values has asked for `Feature::ChainWithoutDevice`.
+    #[cfg(any(feature = "text", feature = "json"))]
+    pub(crate) fn check_written(&self, family: Family) -> Result<(), LowerError> {
+        self.check(family)?;
+        self.has_device()
+    }
+
     /// Refuses hooks that the family does not have, `ingress` in `inet` without a device, and devices of other
-    /// hooks. nft 1.0.6 does too: the kernel would take a chain without a device, which no packet enters. In
-    /// family netdev nft 1.0.8 takes that, for devices to be added later.
+    /// hooks. nft 1.0.6 does too: the kernel would take a chain without a device, which no packet enters.
     pub(crate) fn check(&self, family: Family) -> Result<(), LowerError> {
         let hook = self.hook;
         if hook.number(family).is_none() {
             return Err(said(format!("family {family} has no hook `{hook}`"), None));
         }
-        let is_of_device = matches!(hook, Hook::Ingress | Hook::Egress);
-        match (is_of_device, self.devices.is_empty()) {
-            (true, true) if family != Family::NETDEV => Err(said(
-                format!("the hook `{hook}` is of a device"),
+        match self.is_of_device() {
+            true if family != Family::NETDEV => self.has_device(),
+            false if !self.devices.is_empty() => {
+                Err(said(format!("the hook `{hook}` is not of a device"), None))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_of_device(&self) -> bool {
+        matches!(self.hook, Hook::Ingress | Hook::Egress)
+    }
+
+    fn has_device(&self) -> Result<(), LowerError> {
+        match self.is_of_device() && self.devices.is_empty() {
+            true => Err(said(
+                format!("the hook `{}` is of a device", self.hook),
                 Some("say `device \"eth0\"` before `priority`"),
             )),
-            (false, false) => Err(said(format!("the hook `{hook}` is not of a device"), None)),
-            _ => Ok(()),
+            false => Ok(()),
         }
     }
 }

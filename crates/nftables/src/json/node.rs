@@ -1,4 +1,9 @@
-//! Places in a document: a value, and how it is reached.
+//! Places in a document: a value, and how it is reached; and which members were read.
+//!
+//! nft passes over members that it does not know, so that a misspelt `"dev"` makes a chain of no device. Here
+//! whoever wants a member asks for it by name, which notes it, and what nobody has asked for is a mistake.
+
+use std::cell::RefCell;
 
 use serde_json::Value;
 
@@ -31,12 +36,55 @@ pub(super) fn all<T>(results: impl Iterator<Item = Parsed<T>>, max_mistakes: usi
     failed.map_or(Ok(values), Err)
 }
 
+/// The members that were read, as the addresses of their values.
+#[derive(Debug, Default)]
+pub(super) struct ReadMembers(RefCell<Vec<usize>>);
+
+impl ReadMembers {
+    fn note(&self, value: &Value) {
+        self.0.borrow_mut().push(address(value));
+    }
+
+    fn note_all(&self, value: &Value) {
+        match value {
+            Value::Array(list) => list.iter().for_each(|value| self.note_all(value)),
+            Value::Object(members) => members.values().for_each(|value| {
+                self.note(value);
+                self.note_all(value);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Checks that all members of what was read were, and forgets them.
+    pub(super) fn check_whole(&self, node: &Node<'_>) -> Parsed<()> {
+        let mut read = self.0.take();
+        read.sort_unstable();
+        let checked = node.check_members(&read);
+        // The room serves for the next command.
+        read.clear();
+        self.0.replace(read);
+        checked
+    }
+
+    /// Forgets what was read of a command that is wrong in another way.
+    pub(super) fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+/// Nothing moves while a document is read: the address tells a value from all others.
+fn address(value: &Value) -> usize {
+    std::ptr::from_ref(value).addr()
+}
+
 /// A value of a document and its place in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Node<'a> {
     pub(super) value: &'a Value,
     parent: Option<&'a Node<'a>>,
     step: Step<'a>,
+    read: &'a ReadMembers,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +96,55 @@ enum Step<'a> {
 
 impl<'a> Node<'a> {
     /// The whole document.
-    pub(super) fn root(value: &'a Value) -> Self {
-        Self { value, parent: None, step: Step::Root }
+    pub(super) fn root(value: &'a Value, read: &'a ReadMembers) -> Self {
+        Self { value, parent: None, step: Step::Root, read }
+    }
+
+    fn child<'s>(&'s self, value: &'s Value, step: Step<'s>) -> Node<'s> {
+        Node { value, parent: Some(self), step, read: self.read }
+    }
+
+    /// Whether a member is there and not null, without reading it.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.value.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Passes over members of these names: a listing has them, and they say nothing here.
+    pub(super) fn pass_over(&self, names: &[&str]) {
+        for value in names.iter().filter_map(|name| self.value.get(name)) {
+            self.read.note(value);
+            self.read.note_all(value);
+        }
+    }
+
+    /// Passes over whatever this value contains.
+    pub(super) fn pass_over_all(&self) {
+        self.read.note_all(self.value);
+    }
+
+    fn check_members(&self, read: &[usize]) -> Parsed<()> {
+        match self.value {
+            Value::Array(list) => list
+                .iter()
+                .enumerate()
+                .filter(|(_, value)| value.is_array() || value.is_object())
+                .try_for_each(|(i, value)| self.child(value, Step::Index(i)).check_members(read)),
+            Value::Object(members) => members.iter().try_for_each(|(name, value)| {
+                let member = self.child(value, Step::Member(name));
+                match read.binary_search(&address(value)) {
+                    Ok(_) => member.check_members(read),
+                    Err(_) => Err(member.wrong("no member of this name, which has no meaning here")),
+                }
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// A member of an object, if it is there.
     pub(super) fn member<'s>(&'s self, name: &'s str) -> Option<Node<'s>> {
         let value = self.value.get(name)?;
-        Some(Node { value, parent: Some(self), step: Step::Member(name) })
+        self.read.note(value);
+        Some(self.child(value, Step::Member(name)))
     }
 
     /// A member that is there and not null.
@@ -77,7 +166,8 @@ impl<'a> Node<'a> {
         let mut members = members.iter();
         match (members.next(), members.next()) {
             (Some((name, value)), None) => {
-                Ok((name, Node { value, parent: Some(self), step: Step::Member(name) }))
+                self.read.note(value);
+                Ok((name, self.child(value, Step::Member(name))))
             }
             _ => Err(self.wrong(&format!("{expected}, with one member"))),
         }
@@ -86,18 +176,23 @@ impl<'a> Node<'a> {
     /// The values of a list.
     pub(super) fn list(&self, expected: &str) -> Parsed<impl Iterator<Item = Node<'_>>> {
         let list = self.value.as_array().ok_or_else(|| self.wrong(expected))?;
-        Ok(list.iter().enumerate().map(|(i, value)| Node { value, parent: Some(self), step: Step::Index(i) }))
+        Ok(list.iter().enumerate().map(|(i, value)| self.child(value, Step::Index(i))))
     }
 
     /// The values of a list, or the only one.
     pub(super) fn one_or_more(&self) -> Vec<Node<'_>> {
         match self.value.as_array() {
             Some(list) => {
-                let node = |(i, value)| Node { value, parent: Some(self), step: Step::Index(i) };
-                list.iter().enumerate().map(node).collect()
+                list.iter().enumerate().map(|(i, value)| self.child(value, Step::Index(i))).collect()
             }
             None => vec![*self],
         }
+    }
+
+    /// The same, where nft refuses an empty list.
+    pub(super) fn some(&self, expected: &str) -> Parsed<Vec<Node<'_>>> {
+        let list = self.one_or_more();
+        if list.is_empty() { Err(self.wrong(expected)) } else { Ok(list) }
     }
 
     /// Both values of a list of two.
@@ -121,6 +216,12 @@ impl<'a> Node<'a> {
     pub(super) fn number64(&self, expected: &str) -> Parsed<u64> {
         let signed = || self.value.as_i64().map(i64::cast_unsigned);
         self.value.as_u64().or_else(signed).ok_or_else(|| self.wrong(expected))
+    }
+
+    /// `null`, or an object without members, where there is nothing to say.
+    pub(super) fn null(&self) -> Parsed<()> {
+        let is_empty = self.value.as_object().is_some_and(serde_json::Map::is_empty);
+        if is_empty || self.value.is_null() { Ok(()) } else { Err(self.wrong("null")) }
     }
 
     /// `true` or `false`.

@@ -8,7 +8,7 @@ use crate::expr::ObjectKind;
 use crate::family::Family;
 use crate::json::element::{keys, parse_elements};
 use crate::json::error::JsonError;
-use crate::json::node::{Node, Parsed, all};
+use crate::json::node::{Node, Parsed, ReadMembers, all};
 use crate::json::object::*;
 use crate::json::scope::{Scope, Within};
 use crate::json::set;
@@ -24,8 +24,8 @@ impl Transaction {
     /// Reads commands, or a ruleset as `nft -j list ruleset` prints it, whose objects are then added.
     ///
     /// As `nft -j -f` of 1.0.6 reads it, with what later versions added: `destroy`, `typeof`, devices and
-    /// comments of chains, flags of tables. Members that nothing is known of are passed over, as nft does.
-    /// Constants in strings are resolved by the type of what they are compared with.
+    /// comments of chains, flags of tables. Members that nothing is known of, which nft passes
+    /// over, are mistakes. Constants in strings are resolved by the type of what they are compared with.
     ///
     /// Elements that lead to a chain are added behind all chains of the document, because a listing of nft
     /// 1.0.6 has sets before chains.
@@ -68,10 +68,22 @@ impl Script {
 }
 
 fn read(value: &Value, options: &ParseOptions<'_>, queries: bool) -> Parsed<Script> {
-    let root = Node::root(value);
+    let read = ReadMembers::default();
+    let root = Node::root(value, &read);
     let list = root.need("nftables", "a list of commands")?;
+    if let Some(name) = value.as_object().and_then(|all| all.keys().find(|name| *name != "nftables")) {
+        return Err(root
+            .wrong("a document whose one member is \"nftables\"")
+            .found(Some(&format!("{name:?}"))));
+    }
     let mut reader = Reader { scope: Scope::new(options), made: Vec::new(), later: Vec::new(), queries };
-    let commands = list.list("a list of commands")?.map(|command| reader.command(&command));
+    let commands = list.list("a list of commands")?.map(|command| match reader.command(&command) {
+        Ok(()) => read.check_whole(&command),
+        Err(error) => {
+            read.clear();
+            Err(error)
+        }
+    });
     all(commands, options.max_mistakes)?;
     reader.add_later();
     let Reader { scope, mut made, .. } = reader;
@@ -120,6 +132,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn command(&mut self, node: &Node<'_>) -> Parsed<()> {
         if let Some(metainfo) = node.member("metainfo") {
+            metainfo.pass_over_all();
             return check_version(&metainfo);
         }
         let members = node.value.as_object().ok_or_else(|| node.wrong("a command"))?;
@@ -180,6 +193,8 @@ impl Reader<'_> {
 
     fn add(&mut self, node: &Node<'_>, verb: &str, listed: bool) -> Parsed<()> {
         let (word, of) = object_in(node)?;
+        // A listing has them; the kernel gives another one.
+        of.pass_over(&["handle"]);
         let object: Object = match word {
             "table" => parse_table(&of)?.into(),
             "chain" => parse_chain(&of)?.into(),
@@ -270,6 +285,11 @@ impl Reader<'_> {
 
     fn target(&self, node: &Node<'_>) -> Parsed<Target> {
         let (word, of) = object_in(node)?;
+        // Whoever deletes what was listed may give all of it; only what tells which it is matters.
+        of.pass_over(DESCRIPTION);
+        if word != "element" {
+            of.pass_over(&["elem"]);
+        }
         if word == "table" {
             let family = family(&of)?;
             return match (of.given("name"), handle(&of)?) {
@@ -392,7 +412,6 @@ fn subject(node: &Node<'_>) -> Parsed<Subject> {
 /// The object that a command is about.
 fn object_in<'n>(node: &'n Node<'_>) -> Parsed<(&'n str, Node<'n>)> {
     let members = node.value.as_object().ok_or_else(|| node.wrong("an object of a ruleset"))?;
-    // As nft: whatever else is there does not matter.
     let found = members.keys().find(|name| is_object(name) || *name == "ruleset");
     match found.and_then(|name| Some((name.as_str(), node.member(name)?))) {
         Some(found) => Ok(found),
@@ -416,6 +435,38 @@ fn known_kind(node: &Node<'_>, word: &str) -> Parsed<ObjectKind> {
     kind(word).ok_or_else(|| unknown_object(node, word))
 }
 
+/// What a listing says of an object beside what tells which one it is.
+const DESCRIPTION: &[&str] = &[
+    "handle",
+    "flags",
+    "comment",
+    "type",
+    "hook",
+    "prio",
+    "policy",
+    "expr",
+    "map",
+    "size",
+    "timeout",
+    "gc-interval",
+    "auto-merge",
+    "stmt",
+    "packets",
+    "bytes",
+    "used",
+    "inv",
+    "rate",
+    "per",
+    "burst",
+    "unit",
+    "protocol",
+    "l3proto",
+    "dport",
+    "context",
+    "mss",
+    "wscale",
+    "val",
+];
 const VERBS: [&str; 12] = [
     "add", "create", "insert", "replace", "delete", "destroy", "flush", "rename", "list", "reset", "get",
     "monitor",

@@ -41,13 +41,14 @@ pub(in crate::json) fn keys(node: &Node<'_>, set: &Set, within: Within<'_>) -> P
     let types = types_in(&set.key);
     let one = |member: &Node<'_>| match member.value.as_array() {
         Some(_) if set.data.is_some() => {
-            let [at, _] = member.pair("a pair of a key and a value")?;
+            let [at, to] = member.pair("a pair of a key and a value")?;
+            to.pass_over_all();
             key(&at, &types, set, within)
         }
         _ => key(member, &types, set, within),
     };
     let inner = node.given("set");
-    all(inner.as_ref().unwrap_or(node).one_or_more().iter().map(one), within.max_mistakes())
+    all(inner.as_ref().unwrap_or(node).some("elements")?.iter().map(one), within.max_mistakes())
 }
 
 fn each(
@@ -58,14 +59,14 @@ fn each(
 ) -> Parsed<Vec<Element>> {
     // `nft -j monitor` puts them in a set without a name.
     if let Some(inner) = node.given("set") {
-        return all(inner.one_or_more().iter().map(element), max_mistakes);
+        return all(inner.some("elements")?.iter().map(element), max_mistakes);
     }
     // A pair is a list as well.
     let one = set.data.is_some()
         && node.value.as_array().is_some_and(|list| !list.iter().all(serde_json::Value::is_array));
     match one {
         true => Ok(vec![element(node)?]),
-        false => all(node.one_or_more().iter().map(element), max_mistakes),
+        false => all(node.some("elements")?.iter().map(element), max_mistakes),
     }
 }
 

@@ -264,6 +264,9 @@ pub(in crate::json) fn verdict(node: &Node<'_>) -> Parsed<Verdict> {
     }
     let (word, of) = node.only("a verdict")?;
     let target = || name(&of.need("target", "the name of a chain")?, "the name of a chain");
+    if !matches!(word, "jump" | "goto") {
+        of.null()?;
+    }
     Ok(match word {
         "accept" => Verdict::Accept,
         "drop" => Verdict::Drop,
@@ -283,7 +286,7 @@ fn name_of(node: &Node<'_>, text: &str) -> Parsed<Name> {
 }
 
 fn header_field(of: &Node<'_>) -> Parsed<Expression> {
-    if of.member("base").is_some() {
+    if of.has("base") {
         let base = of.need("base", "a header")?.word("a header", &BASES)?;
         let offset = of.need("offset", "an offset in bits")?.number("an offset in bits")?;
         let node = of.need("len", "a length in bits")?;
@@ -332,7 +335,7 @@ fn field_named(protocol: &str, field: &str) -> Option<Payload> {
 }
 
 fn extension_header(of: &Node<'_>, op: ExthdrOp) -> Parsed<Exthdr> {
-    if op == ExthdrOp::TCPOPT && of.member("base").is_some() {
+    if op == ExthdrOp::TCPOPT && of.has("base") {
         let kind = of.need("base", "the option's number")?.number("a number up to 255")?;
         let offset: u16 = of.need("offset", "an offset in bits")?.number("an offset in bits")?;
         let bits: u16 = of.need("len", "a length in bits")?.number("a length in bits")?;
@@ -349,11 +352,14 @@ fn extension_header(of: &Node<'_>, op: ExthdrOp) -> Parsed<Exthdr> {
         None => "",
     };
     // Before nft 1.0.7 the place of an address in a routing header was a number beside its name.
+    let index_node = of.given("offset");
+    let index: Option<u64> = index_node.as_ref().map(|node| node.number("a number")).transpose()?;
     let indexed =
-        of.given("offset").and_then(|node| node.value.as_u64()).map(|at| format!("{field}[{}]", at + 1));
-    let found = indexed
-        .and_then(|field| Exthdr::find(op, header, &field))
-        .or_else(|| Exthdr::find(op, header, field));
+        index.and_then(|at| Exthdr::find(op, header, &format!("{field}[{}]", at.saturating_add(1))));
+    let found = indexed.or_else(|| Exthdr::find(op, header, field));
+    if let (None, Some(_), Some(node)) = (indexed, found, index_node.filter(|_| index != Some(0))) {
+        return Err(node.wrong("0, or the place of one of several fields"));
+    }
     found.ok_or_else(|| {
         let of_op = || Exthdr::all().filter(|of| of.op() == op);
         let fields: Vec<_> = of_op()
@@ -395,6 +401,9 @@ fn connection(of: &Node<'_>, within: Within<'_>) -> Parsed<Ct> {
         Some(family) => Some(family.word("a family", &[("ip", Family::IP), ("ip6", Family::IP6)])?),
         None => None,
     };
+    if let (Some(family), false) = (of.given("family"), matches!(text, "saddr" | "daddr")) {
+        return Err(family.wrong("no family, which only the keys `saddr` and `daddr` have"));
+    }
     let text = match (given, text) {
         (Some(Family::IP6), "saddr") => "ip6 saddr",
         (Some(Family::IP6), "daddr") => "ip6 daddr",
@@ -421,6 +430,9 @@ fn route_key(of: &Node<'_>) -> Parsed<RtKey> {
         None => None,
     };
     let node = of.need("key", "what of the route")?;
+    if let (Some(family), Some("classid" | "mtu" | "ipsec")) = (of.given("family"), node.value.as_str()) {
+        return Err(family.wrong("no family, which only the key `nexthop` has"));
+    }
     Ok(match (node.text("a key of rt")?, family) {
         ("nexthop", Some(Family::IP6)) => RtKey::NEXTHOP_IP6,
         ("nexthop", Some(_)) => RtKey::NEXTHOP_IP,
@@ -503,6 +515,9 @@ fn transformation(of: &Node<'_>) -> Parsed<Expression> {
         None => None,
     };
     let node = of.need("key", "what of the transformation")?;
+    if let (Some(family), Some("reqid" | "spi")) = (of.given("family"), node.value.as_str()) {
+        return Err(family.wrong("no family, which only the keys `saddr` and `daddr` have"));
+    }
     let key = match (node.text("a key of ipsec")?, family) {
         ("saddr", Some(Family::IP6)) => XfrmKey::SADDR_IP6,
         ("saddr", Some(_)) => XfrmKey::SADDR_IP,

@@ -101,14 +101,14 @@ pub(in crate::json) fn table(of: &Node<'_>) -> Parsed<Table> {
     let words =
         [("dormant", TableFlags::DORMANT), ("owner", TableFlags::OWNER), ("persist", TableFlags::PERSIST)];
     let id = TableId::new(family(of)?, own_name(of)?);
-    // nft 1.0.6 prints names of families for flags, and reads none.
-    let flags = match of.given("flags") {
-        Some(node)
-            if node.one_or_more().iter().any(|flag| FAMILIES.iter().any(|(word, _)| flag.value == *word)) =>
-        {
-            Vec::new()
-        }
-        _ => flags(of, "a flag of a table", &words)?,
+    let flag = |node: &Node<'_>| match FAMILIES.iter().any(|(word, _)| node.value == *word) {
+        // nft 1.0.6 prints names of families for flags, and reads none.
+        true => Ok(TableFlags::empty()),
+        false => node.word("a flag of a table", &words),
+    };
+    let flags: Vec<_> = match of.given("flags") {
+        Some(node) => node.one_or_more().iter().map(flag).collect::<Parsed<_>>()?,
+        None => Vec::new(),
     };
     let flags = flags.into_iter().fold(TableFlags::empty(), |all, flag| all | flag);
     Ok(Table { id, flags, comment: comment(of)? })
@@ -116,7 +116,7 @@ pub(in crate::json) fn table(of: &Node<'_>) -> Parsed<Table> {
 
 pub(in crate::json) fn chain(of: &Node<'_>) -> Parsed<Chain> {
     let id = table_id(of)?.chain(own_name(of)?);
-    let base = ["type", "hook", "prio"].iter().any(|name| of.given(name).is_some());
+    let base = ["type", "hook", "prio"].iter().any(|name| of.has(name));
     let base = if base { Some(base_chain(of, id.table.family)?) } else { None };
     // A base chain that exists already; nft 1.0.6 ignores a policy that comes alone.
     let policy = if base.is_none() { policy(of)? } else { None };
@@ -146,7 +146,8 @@ fn base_chain(of: &Node<'_>, family: Family) -> Parsed<BaseChain> {
         devices: devices(of)?,
         offload: !flags(of, "a flag of a chain", &[("offload", ())])?.is_empty(),
     };
-    base.check(family).map_err(|error| hook_node.wrong(&format!("a hook as its devices say ({error})")))?;
+    base.check_written(family)
+        .map_err(|error| hook_node.wrong(&format!("a hook as its devices say ({error})")))?;
     Ok(base)
 }
 
@@ -221,8 +222,8 @@ fn configuration(of: &Node<'_>, kind: ObjectKind) -> Parsed<ObjectConfig> {
         ObjectKind::SYNPROXY => {
             let names = flags(of, "a flag of synproxy", &[("timestamp", true), ("sack-perm", false)])?;
             ObjectConfig::Synproxy(Synproxy {
-                mss: of.given("mss").map(|node| node.number("a number of 16 bits")).transpose()?,
-                wscale: of.given("wscale").map(|node| node.number("a number up to 255")).transpose()?,
+                mss: Some(of.need("mss", "a number")?.number("a number of 16 bits")?),
+                wscale: Some(of.need("wscale", "a number")?.number("a number up to 255")?),
                 timestamp: names.contains(&true),
                 sack_perm: names.contains(&false),
             })
@@ -270,7 +271,11 @@ fn l3_protocol(of: &Node<'_>) -> Parsed<Option<Family>> {
 }
 
 fn timeouts(of: &Node<'_>, protocol: Protocol) -> Parsed<Vec<(&'static str, Duration)>> {
-    let Some(node) = of.given("policy") else { return Ok(Vec::new()) };
+    let node = of.need("policy", "states and seconds")?;
+    if node.value.is_null() {
+        // nft lists so that all times are the kernel's own.
+        return Ok(Vec::new());
+    }
     let states = timeout_states(protocol);
     let members = node.value.as_object().ok_or_else(|| node.wrong("states and seconds"))?;
     let time = |name: &String| {

@@ -48,9 +48,9 @@ fn print_options(of: &TunnelOptions) -> (&'static str, Value) {
 
 pub(super) fn parse(of: &Node<'_>) -> Parsed<Tunnel> {
     let id = of.need("id", "the number of the tunnel")?.number("a number of 32 bits")?;
-    let mut tunnel = match of.given("src-ipv6").or_else(|| of.given("dst-ipv6")) {
-        Some(_) => Tunnel::v6(id, address(of, "src-ipv6")?, address(of, "dst-ipv6")?),
-        None => Tunnel::v4(id, address(of, "src-ipv4")?, address(of, "dst-ipv4")?),
+    let mut tunnel = match of.has("src-ipv6") || of.has("dst-ipv6") {
+        true => Tunnel::v6(id, address(of, "src-ipv6")?, address(of, "dst-ipv6")?),
+        false => Tunnel::v4(id, address(of, "src-ipv4")?, address(of, "dst-ipv4")?),
     };
     let port = |name: &str| of.given(name).map_or(Ok(0), |node| node.number("a port"));
     (tunnel.sport, tunnel.dport) = (port("sport")?, port("dport")?);

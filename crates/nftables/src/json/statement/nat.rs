@@ -26,11 +26,12 @@ pub(super) fn translation(of: &Node<'_>, within: Within<'_>) -> Parsed<Nat> {
     let mut kind = None;
     if let Some(node) = of.given("type_flags") {
         for flag in node.one_or_more() {
-            kind = Some(flag.word("how addresses are given", &kinds)?);
+            let flag = flag.word("how addresses are given", &kinds)?;
+            if flag == Kind::Prefix {
+                flags |= NatFlags::NETMAP;
+            }
+            kind = Some(flag);
         }
-    }
-    if kind == Some(Kind::Prefix) {
-        flags |= NatFlags::NETMAP;
     }
     let port = of.given("port").map(|port| port_of(&port, within)).transpose()?;
     let Some(node) = of.given("addr") else {
@@ -76,7 +77,7 @@ fn target(node: &Node<'_>, family: Option<Family>, within: Within<'_>) -> Parsed
     let key = of_packet(&map.need("key", "what is looked up")?, within)?;
     let both: Vec<Typed> = address.into_iter().chain([DataType::INET_SERVICE.into()]).collect();
     let value = |value: &Node<'_>| {
-        let types = if value.member("concat").is_some() && address.is_some() { &both } else { &types };
+        let types = if value.has("concat") && address.is_some() { &both } else { &types };
         expression::parse(value, types, within)
     };
     let map = parse_mapping(&map.need("data", "a map")?, &key, within, value)?;

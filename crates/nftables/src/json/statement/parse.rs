@@ -58,7 +58,19 @@ fn from_text(node: &Node<'_>, text: &str, within: Within<'_>) -> Parsed<Vec<Stat
     options.sets = Some(&sets);
     let chain = within.table.chain(crate::Name::from_kernel(""));
     match Rule::parse_with(&chain, text, &options) {
-        Ok(rule) if rule.comment.is_none() && !rule.statements.is_empty() => Ok(rule.statements.into()),
+        Ok(rule) if rule.comment.is_none() && !rule.statements.is_empty() => {
+            let statements: Vec<_> = rule.statements.into();
+            // nft refuses every text here; what it lists as an object is one here, too.
+            let is_listed_as_text = |of: &Statement| match of {
+                Statement::Bound(_) => true,
+                Statement::Set(update) => update.value.is_some(),
+                _ => false,
+            };
+            match statements.iter().all(is_listed_as_text) {
+                true => Ok(statements),
+                false => Err(node.wrong("an object, as {\"accept\": null}")),
+            }
+        }
         Ok(_) => Err(node.wrong("a statement")),
         Err(error) => {
             let why = error.mistakes.first().map(|mistake| format!(" ({})", mistake.message));
@@ -93,6 +105,12 @@ pub(in crate::json) fn parse(node: &Node<'_>, within: Within<'_>) -> Parsed<Stat
 }
 
 fn statement(node: &Node<'_>, word: &str, of: &Node<'_>, within: Within<'_>) -> Parsed<Statement> {
+    // nft takes whatever stands here for an object without members.
+    if WITHOUT_MEMBERS.contains(&word) {
+        of.null()?;
+    } else if !(of.value.is_object() || of.value.is_null() || of.value.is_string() && NAMED.contains(&word)) {
+        return Err(of.wrong("an object, or null"));
+    }
     Ok(match word {
         "match" => comparison(of, within)?.into(),
         "accept" | "drop" | "continue" | "return" => verdict(node)?.into(),
@@ -236,7 +254,7 @@ fn bound_chain(word: &str, rules: &Node<'_>, within: Within<'_>) -> Parsed<Bound
 /// Whether it names an object, or a map that gives one, and is not the statement itself, which has one of
 /// these members.
 fn is_reference(of: &Node<'_>, members: &[&str]) -> bool {
-    of.value.is_string() || of.member("map").is_some() && members.iter().all(|name| of.member(name).is_none())
+    of.value.is_string() || of.has("map") && !members.iter().any(|name| of.has(name))
 }
 
 fn reference(kind: ObjectKind, of: &Node<'_>, within: Within<'_>) -> Parsed<Statement> {
@@ -255,15 +273,15 @@ fn reference(kind: ObjectKind, of: &Node<'_>, within: Within<'_>) -> Parsed<Stat
 }
 
 fn counter(of: &Node<'_>) -> Parsed<Counter> {
-    let count = |name| match of.given(name) {
-        Some(node) => node.number64("a number"),
-        None => Ok(0),
-    };
+    if of.value.is_null() {
+        return Ok(Counter::default());
+    }
+    let count = |name| of.need(name, "a number")?.number64("a number");
     Ok(Counter { packets: count("packets")?, bytes: count("bytes")? })
 }
 
 fn quota(of: &Node<'_>) -> Parsed<Quota> {
-    let used = if of.given("used").is_some() { bytes(of, "used", "used_unit")? } else { 0 };
+    let used = if of.has("used") { bytes(of, "used", "used_unit")? } else { 0 };
     Ok(Quota { bytes: bytes(of, "val", "val_unit")?, used, over: is_inverse(of)? })
 }
 
@@ -284,6 +302,12 @@ pub(in crate::json) fn limit(of: &Node<'_>) -> Parsed<Limit> {
         Some(unit) => unit.text("a unit")? != "packets",
         None => false,
     };
+    if !counts_bytes {
+        // libnftables-json(5) calls it `unit`, which nft does not read: its limit of bytes is one of packets.
+        for unit in ["unit", "burst_unit"].iter().filter_map(|name| of.given(name)) {
+            unit.word("the unit of the rate, which `rate_unit` tells", &[("packets", ())])?;
+        }
+    }
     let node = of.need("rate", "a number")?;
     let rate = if counts_bytes { bytes(of, "rate", "rate_unit")? } else { node.number64("a number")? };
     if rate == 0 {
@@ -472,6 +496,21 @@ fn name_in(node: &Node<'_>, text: &str) -> Parsed<crate::Name> {
     crate::json::object::checked_name(node, text, "a name")
 }
 
+/// The statements that are one word.
+const WITHOUT_MEMBERS: &[&str] = &["accept", "drop", "continue", "return", "notrack"];
+/// The statements that may be the name of an object.
+const NAMED: &[&str] = &[
+    "counter",
+    "quota",
+    "limit",
+    "ct count",
+    "synproxy",
+    "ct helper",
+    "ct timeout",
+    "ct expectation",
+    "secmark",
+    "tunnel",
+];
 /// The statements that an element may carry.
 const STATEFUL: &[&str] = &["counter", "limit", "quota", "last", "ct count"];
 const WORDS: &[&str] = &[

@@ -97,7 +97,7 @@ impl Parser<'_, '_> {
             Problem::new(start, "these devices have no hook")
                 .help("say `type filter hook ingress devices = { ... } priority 0;`")
         })?;
-        let checked = chain.base.as_ref().map_or(Ok(()), |base| base.check(chain.id.table.family));
+        let checked = chain.base.as_ref().map_or(Ok(()), |base| base.check_written(chain.id.table.family));
         checked.map_err(|error| self.refused(error, span))?;
         Ok(chain)
     }

@@ -175,7 +175,9 @@ impl Parser<'_, '_> {
             ("policy", ObjectKind::CT_TIMEOUT) => {
                 self.next();
                 self.want(Kind::Assign, "`=`")?;
-                self.set_of(&mut |parser| {
+                self.want(Kind::OpenBrace, "`{`")?;
+                // nft lists one of no state, where all times are the kernel's own, and does not read it.
+                self.members(&mut |parser| {
                     let state = parser.want(Kind::Word, "the name of a state")?.span;
                     parser.want(Kind::Colon, "`:` and a time")?;
                     let time = parser.time_or_seconds("a time")?;

@@ -131,8 +131,9 @@ fn nft_refuses_the_text_in_that_statement_too() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Every hook of every family, with and without a device: all doors take what nft takes, and in family netdev
-/// chains without a device, which nft takes since 1.0.8 and the kernel since 6.4.
+/// Every hook of every family, with and without a device: all doors take what nft 1.0.6 takes. A chain of family
+/// netdev without a device, which nft 1.0.8 takes and the kernel since 6.4, sees no packet: it is refused as text
+/// and as JSON, and taken from a program, which may add devices later.
 #[test]
 fn the_hooks_of_devices_have_one_through_each_door() {
     if !testns::have(&["nft"]) {
@@ -152,10 +153,10 @@ fn the_hooks_of_devices_have_one_through_each_door() {
         let (text, json) = (values.to_string(), values.to_json().to_string());
         let is_later = family == Family::NETDEV && hook.number(family).is_some() && !device;
         let doors = [
-            is_later || namespace.run(|| testns::feed(&["nft", "-c", "-f", "-"], &text)).status.success(),
+            namespace.run(|| testns::feed(&["nft", "-c", "-f", "-"], &text)).status.success(),
             Transaction::parse(&text).is_ok(),
             Transaction::from_json(&json).is_ok(),
-            values.encode(ApplyOptions::default()).is_ok(),
+            values.encode(ApplyOptions::default()).is_ok() && !is_later,
         ];
         taken += usize::from(doors[0]);
         if doors.iter().any(|door| *door != doors[0]) {

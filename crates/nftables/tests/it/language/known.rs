@@ -318,7 +318,6 @@ pub(crate) const WRONG: &[Known] = &[
         reason: "Later versions of nft take it, and so do we.",
         of: &[
             ("matches", "taken", "add rule ip t c tcp dport << 3 == 5"),
-            ("objects", "taken", "table netdev u { chain c { type filter hook ingress priority 0; }\n}"),
             ("statements", "taken", "add rule ip t c meta mark set tcp dport"),
             (
                 "types",

@@ -7,6 +7,7 @@
 //! What comes out otherwise is listed in `known.rs`, each with its reason.
 
 mod known;
+mod members;
 mod rules;
 mod scripts;
 
