@@ -4,6 +4,7 @@
 //! Nothing is concluded from silence: what has to be dropped is counted first, and what has to arrive is
 //! waited for.
 
+mod bits;
 mod connections;
 mod devices;
 mod filtering;
