@@ -130,12 +130,15 @@ impl Fields<'_> {
         let by_type = matches!(kind, "NodePort" | "LoadBalancer")
             || (kind == "ClusterIP" && spec.external_ips.as_ref().is_some_and(|ips| !ips.is_empty()));
         let local = self.policy("spec.externalTrafficPolicy", spec.external_traffic_policy.as_deref());
-        let health_check = self.port("spec.healthCheckNodePort", spec.health_check_node_port.unwrap_or(0));
         let ranges = spec.load_balancer_source_ranges.as_deref().unwrap_or_default();
         let (source_ranges, source_ranges_incomplete) = self.source_ranges(ranges);
+        let ports = self.ports(spec.ports.as_deref().unwrap_or_default());
         Ok(Service {
             cluster_ips: self.cluster_ips(spec)?,
-            ports: self.ports(spec.ports.as_deref().unwrap_or_default()),
+            health_check_node_port: self
+                .health_check(spec, &ports)
+                .filter(|_| kind == "LoadBalancer" && local),
+            ports,
             external_ips,
             forbidden_external_ips: Box::default(),
             load_balancer_ips: self.load_balancer_ips(object.status.as_ref()),
@@ -146,7 +149,6 @@ impl Fields<'_> {
                 .policy("spec.internalTrafficPolicy", spec.internal_traffic_policy.as_deref()),
             affinity_seconds: self.affinity(spec),
             scheduler: self.scheduler(object),
-            health_check_node_port: health_check.filter(|_| kind == "LoadBalancer" && local),
             created: object.metadata.creation_timestamp.as_ref().map(|Time(time)| {
                 let seconds = u64::try_from(time.timestamp()).unwrap_or_default();
                 SystemTime::UNIX_EPOCH
@@ -244,6 +246,19 @@ impl Fields<'_> {
             }
         }
         read.into()
+    }
+
+    /// Reads the port of health checks, which no TCP port of the service may have as its node port: who asks
+    /// for the health of this node would be sent to an endpoint, and that of any node.
+    fn health_check(&mut self, spec: &api::ServiceSpec, ports: &[Port]) -> Option<NonZeroU16> {
+        let field = "spec.healthCheckNodePort";
+        let number = self.port(field, spec.health_check_node_port.unwrap_or(0))?;
+        let is_taken = |port: &Port| port.protocol == Protocol::Tcp && port.node_port == Some(number);
+        if ports.iter().any(is_taken) {
+            self.leave_out(field, format!("duplicate of the node port {number}/tcp"));
+            return None;
+        }
+        Some(number)
     }
 
     fn one_port(&mut self, port: &api::ServicePort, at: &dyn Fn(&str) -> String) -> Result<Port, Invalid> {

@@ -88,6 +88,12 @@ fn policies_and_the_health_check_follow_the_type() {
         assert_eq!(service.health_check_node_port, health_check, "{kind} {external} {policy}");
         assert!(!service.internal_local);
     }
+    // Ports of TCP and UDP are apart.
+    let apart = accepted(
+        "spec: {clusterIP: 10.0.0.1, type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30999, \
+            ports: [{port: 53, protocol: UDP, nodePort: 30999}]}",
+    );
+    assert_eq!(apart.health_check_node_port, NonZeroU16::new(30999));
     assert!(accepted("spec: {clusterIP: 10.0.0.1, internalTrafficPolicy: Local}").internal_local);
 }
 
@@ -252,6 +258,10 @@ fn an_invalid_item_is_left_out_alone_and_named() {
         (
             "externalTrafficPolicy: Node",
             "spec.externalTrafficPolicy: expected Cluster or Local, found \"Node\"",
+        ),
+        (
+            "healthCheckNodePort: 30080, ports: [{port: 53, protocol: UDP}, {port: 80, nodePort: 30080}]",
+            "spec.healthCheckNodePort: duplicate of the node port 30080/tcp",
         ),
         ("healthCheckNodePort: 70000", "spec.healthCheckNodePort: expected a port (1 to 65535), found 70000"),
     ];
