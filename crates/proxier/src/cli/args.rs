@@ -13,11 +13,11 @@ use sluicegate_proxier::config::{Config, DetectLocalMode, FeatureGates, Gate, Ru
 use sluicegate_proxier::source::{Manifests, Problem};
 use sluicegate_proxier::{Mode, source};
 use sluicegate_service_rules::iptables::BackEnd;
-use sluicegate_service_rules::nftables::{Counting, Fastpath, LOOPBACK, Layout, Settings};
+use sluicegate_service_rules::nftables::{Counting, Fastpath, LOOPBACK, Layout, OnLocalhost, Settings};
 use sluicegate_service_rules::{MasqueradeBit, iptables, ipvs};
 use sluicegate_services::{
-    Cluster, DetectLocal, Family, Node, NodePortAddresses, NodePorts, Scheduler, ServiceName, parse_cidr,
-    parse_ip,
+    Cluster, DetectLocal, Family, Node, NodePortAddresses, NodePorts, Protocol, Scheduler, ServiceName,
+    parse_cidr, parse_ip,
 };
 
 use super::detect_local::DetectLocalFlags;
@@ -397,6 +397,7 @@ impl ProxyArgs {
             masquerade_bit: MasqueradeBit::new(self.iptables_masquerade_bit)?,
             detect_local: self.detect_local()?,
             node_port_addresses: self.node_port_addresses(),
+            on_localhost: self.on_localhost(),
             scheduler: self.nftables_scheduler,
             counting: self.service_metrics,
             fastpath: NonZeroU32::new(self.nftables_fastpath_after)
@@ -452,6 +453,21 @@ impl ProxyArgs {
         Family::BOTH.into_iter().filter(|family| is_on && addresses.name_localhost(*family)).collect()
     }
 
+    /// Returns what becomes of other connections to node ports on loopback addresses in nftables mode: with the
+    /// feature gate they are rejected, also where `localhost` is not among the addresses.
+    fn on_localhost(&self) -> OnLocalhost {
+        match self.gates().is_on(Gate::KubeProxyNftablesLocalhostNodePorts) {
+            true => OnLocalhost::Rejected { forwarded: self.forwarded_localhost() },
+            false => OnLocalhost::Untouched,
+        }
+    }
+
+    /// Returns the protocols of which that is true.
+    pub(crate) fn rejected_on_localhost(&self, family: Family) -> Vec<Protocol> {
+        let rules = self.on_localhost();
+        Protocol::ALL.into_iter().filter(|protocol| rules.rejects(family, *protocol)).collect()
+    }
+
     /// Returns a warning where loopback addresses are to answer node ports and will not, for want of a feature
     /// gate or of a flag, or the other way round.
     fn localhost_in_vain(&self) -> Option<String> {
@@ -466,8 +482,8 @@ impl ProxyArgs {
                     gate.as_str()
                 )),
                 (false, true) => Some(format!(
-                    "the feature gate {} does nothing with --nodeport-addresses {addresses}: expected localhost among \
-                     them",
+                    "the feature gate {} only has node ports rejected on loopback addresses with --nodeport-addresses \
+                     {addresses}: expected localhost among them",
                     gate.as_str()
                 )),
                 _ => None,

@@ -222,6 +222,7 @@ impl Explain {
                 Mode::Iptables => proxy.iptables()?.answers_localhost(Family::Ipv4, cluster),
                 Mode::Ipvs => false,
             },
+            rejected_on_localhost: proxy.rejected_on_localhost(Family::of(self.to.address.ip())),
             local_addresses: self.local_addresses(cluster)?,
         })
     }

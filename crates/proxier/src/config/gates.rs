@@ -80,7 +80,7 @@ impl Gate {
             Self::KubeProxyIpvs => "false: ipvs mode is refused",
             Self::KubeProxyNftablesLocalhostNodePorts => {
                 "true: in nftables mode TCP node ports answer on 127.0.0.1 and ::1, where --nodeport-addresses \
-                 names them"
+                 names them; all others are rejected on loopback addresses, and counted"
             }
         }
     }

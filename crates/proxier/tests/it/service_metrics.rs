@@ -11,8 +11,13 @@ use sluicegate_lab::{Answer, Namespace, Transport, ask};
 use crate::gates::FROM_INPUT;
 use crate::status::{Directory, SLICE, network, object, service, start, status, wait};
 
-/// Returns the lines of the metric that /metrics has.
+/// Returns the lines of the metrics of connections that /metrics has.
 fn scrape(node: &Namespace) -> Vec<String> {
+    scrape_of(node, "sluicegate_service_connections")
+}
+
+/// Returns the lines of the metrics whose names begin like this.
+fn scrape_of(node: &Namespace, name: &str) -> Vec<String> {
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", 10249))?;
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")?;
@@ -22,7 +27,7 @@ fn scrape(node: &Namespace) -> Vec<String> {
     };
     let text = node.run(ask).expect("the daemon answers");
     assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
-    let lines = text.lines().filter(|line| line.starts_with("sluicegate_service_connections"));
+    let lines = text.lines().filter(|line| line.starts_with(name));
     lines.map(str::to_owned).collect()
 }
 
@@ -31,6 +36,44 @@ fn connect(from: &Namespace, times: usize) {
     for answer in from.run(|| ask(Transport::Tcp, target, times, Duration::from_secs(30))) {
         assert!(matches!(answer, Answer::From { .. }), "{answer:?}");
     }
+}
+
+#[test]
+fn packets_to_node_ports_on_localhost_are_counted_where_they_are_rejected() {
+    if testns::Netns::new().is_none() {
+        return;
+    }
+    let (network, directory) = (network(), Directory::new("localhost-rejected"));
+    let node = &network.node.namespace;
+    let ports =
+        "[{name: http, port: 80, nodePort: 30080}, {name: dns, port: 53, protocol: UDP, nodePort: 30080}]";
+    let web = service("web", "172.30.0.1", ", type: NodePort");
+    directory.write("web.yaml", &(web.replace("[{name: http, port: 80}]", ports) + SLICE));
+    let rejected = |flags: &[&str]| {
+        let daemon = start(node, &directory.0, flags);
+        wait(node, "ready", |status| status["ready"] == true);
+        let answers = [Transport::Tcp, Transport::Udp].map(|transport| {
+            let target = SocketAddr::from(([127, 0, 0, 1], 30080));
+            node.run(|| ask(transport, target, 1, Duration::from_secs(30))).remove(0)
+        });
+        let lines = scrape_of(node, "kubeproxy_nftables_localhost_nodeport_rejected_packets_total");
+        drop(daemon);
+        (answers, lines)
+    };
+    let line = |family: &str, protocol: &str, count: u64| {
+        let labels = format!("ip_family=\"{family}\",protocol=\"{protocol}\"");
+        format!("kubeproxy_nftables_localhost_nodeport_rejected_packets_total{{{labels}}} {count}")
+    };
+    let gate = ["--feature-gates", "KubeProxyNFTablesLocalhostNodePorts=true"];
+    let ([tcp, udp], lines) = rejected(&[&gate[..], &["--nodeport-addresses", "primary,localhost"]].concat());
+    assert!(matches!(tcp, Answer::From { .. }), "{tcp:?}");
+    assert_eq!(udp, Answer::Stopped);
+    let of_family = |family, count| [line(family, "SCTP", 0), line(family, "UDP", count)];
+    assert_eq!(lines, [of_family("IPv4", 1), of_family("IPv6", 0)].concat());
+    let ([tcp, _], lines) = rejected(&gate);
+    assert_eq!(tcp, Answer::Refused);
+    assert!(lines.contains(&line("IPv4", "TCP", 1)), "{lines:?}");
+    assert_eq!(rejected(&[]).1, Vec::<String>::new());
 }
 
 #[test]

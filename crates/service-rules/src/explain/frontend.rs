@@ -45,6 +45,12 @@ impl<'a> Context<'a> {
                      forwards connections to {ip} in user space"
                 )))
             }
+            Some((name, ClaimKind::NodePort)) if self.is_rejected_on_localhost(ip) => {
+                Destination::Other(Verdict::Refused(format!(
+                    "{number}/{protocol} is a node port of Service {name}, and rejected on loopback addresses (the feature \
+                     gate KubeProxyNFTablesLocalhostNodePorts)"
+                )))
+            }
             Some((name, _)) if self.is_local(ip) => Destination::Other(Verdict::Untouched(format!(
                 "{number}/{protocol} is a node port of Service {name}, but node ports are served on {} \
                  (nodePortAddresses), not on {ip}",
@@ -102,6 +108,12 @@ impl<'a> Context<'a> {
         let Settings { mode, localhost_node_ports, .. } = *self.settings;
         let is_tcp = kind == ClaimKind::NodePort && self.question.protocol == Protocol::Tcp;
         is_localhost && is_tcp && mode == Mode::Nftables && localhost_node_ports
+    }
+
+    /// Returns whether a rule of nftables mode rejects node ports of the protocol on a loopback address.
+    fn is_rejected_on_localhost(&self, ip: IpAddr) -> bool {
+        let Settings { mode, rejected_on_localhost, .. } = self.settings;
+        ip.is_loopback() && *mode == Mode::Nftables && rejected_on_localhost.contains(&self.question.protocol)
     }
 
     /// Returns whether an address answers node ports if it is one of this node, where the addresses of its

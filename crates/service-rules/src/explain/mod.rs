@@ -69,6 +69,8 @@ pub struct Settings {
     /// Whether node ports are served on localhost: in iptables mode by rules, on 127.0.0.1; in nftables mode
     /// those of TCP, by the proxier itself.
     pub localhost_node_ports: bool,
+    /// The protocols whose node ports are rejected on loopback addresses, in nftables mode.
+    pub rejected_on_localhost: Vec<Protocol>,
     /// The addresses of this node's interfaces; `None` where they are not known, and those of the Node object
     /// stand for them.
     pub local_addresses: Option<Vec<IpAddr>>,

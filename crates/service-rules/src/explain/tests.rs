@@ -217,6 +217,12 @@ fn node_ports_on_localhost_are_the_proxiers_own_in_nftables_mode() {
     let listens = "the proxier itself listens there";
     assert!(on(true, Protocol::Tcp).contains(listens), "{}", on(true, Protocol::Tcp));
     assert!(!on(false, Protocol::Tcp).contains(listens));
+    let rejecting = Settings { rejected_on_localhost: vec![Protocol::Tcp], ..pods() };
+    let verdict =
+        |to: &str, protocol| ask(&cluster, &rejecting, "127.0.0.1", to, protocol).verdict.as_str().to_owned();
+    assert_eq!(verdict("127.0.0.2:30080", Protocol::Tcp), "refused");
+    assert_eq!(verdict("127.0.0.1:30080", Protocol::Udp), "untouched");
+    assert_eq!(verdict("127.0.0.1:30099", Protocol::Tcp), "untouched");
     assert!(on(false, Protocol::Tcp).contains("served on 192.168.0.2 (nodePortAddresses), not on 127.0.0.1"));
 }
 

@@ -10,9 +10,10 @@ use sluicegate_services::{LocalDetector, NodePorts};
 
 use super::Layout;
 use super::element::{Container, Path, Scope};
+use super::localhost;
 use super::schema::{
     CARRIER, FLOWTABLE, OWN_PRIORITY_BIT, Schema, comment, drop, fixed_name, is_new, jump, masquerade,
-    networks, reject,
+    networks, nft_protocol, reject,
 };
 
 /// A chain with its rules, and the sets that these use.
@@ -39,6 +40,9 @@ pub(super) fn chains(schema: &Schema) -> Vec<BaseContent> {
             nodeports(schema),
             node_traffic(schema, Scope::Address),
         ]);
+    }
+    if !schema.settings.rejected_on_localhost.is_empty() {
+        chains.push(localhost_check(schema));
     }
     chains.push(services(schema));
     chains.extend(hooks(schema));
@@ -134,6 +138,21 @@ fn endpoints_check(schema: &Schema, scope: Scope) -> BaseContent {
     }
     .uses(container)
     .build()
+}
+
+/// Returns the chain that rejects and counts the packets of this node to node ports on loopback addresses.
+fn localhost_check(schema: &Schema) -> BaseContent {
+    let mut builder = Builder::new(schema, LOCALHOST).uses(Container::LocalhostNodePorts);
+    for protocol in &schema.settings.rejected_on_localhost {
+        builder = builder.rule([
+            Match::new(schema.daddr(), schema.loopback()).into(),
+            Match::new(MetaKey::L4PROTO, nft_protocol(*protocol)).into(),
+            schema.is_in(schema.frontend_key(Scope::NodePort), Container::LocalhostNodePorts),
+            localhost::count(*protocol),
+            localhost::reject(*protocol),
+        ]);
+    }
+    builder.build()
 }
 
 /// Returns the chain that rejects traffic to cluster IPs. Packets still have such a destination only if the
@@ -260,12 +279,17 @@ fn hooks(schema: &Schema) -> Vec<BaseContent> {
         ];
         hook_chain(schema, FASTPATH, ChainType::Filter, Hook::Forward, LAST, [rule])
     });
+    // What comes from elsewhere to a loopback address the kernel drops before any chain of input.
+    let from_node: &[&str] = match schema.settings.rejected_on_localhost.is_empty() {
+        true => &["service-endpoints-check", "cluster-ips-check"],
+        false => &["service-endpoints-check", "cluster-ips-check", LOCALHOST],
+    };
     let hooks = vec![
         filter("filter-prerouting-pre-dnat", Hook::Prerouting, -110, &["firewall-check"]),
         filter("filter-output-pre-dnat", Hook::Output, -110, &["firewall-check"]),
         filter("filter-input", Hook::Input, 0, &["nodeport-endpoints-check", "service-endpoints-check"]),
         filter("filter-forward", Hook::Forward, 0, &["service-endpoints-check", "cluster-ips-check"]),
-        filter("filter-output", Hook::Output, 0, &["service-endpoints-check", "cluster-ips-check"]),
+        filter("filter-output", Hook::Output, 0, from_node),
         nat_postrouting(schema),
         nat("nat-prerouting", Hook::Prerouting, -100, "services"),
         nat("nat-output", Hook::Output, -100, "services"),
@@ -311,4 +335,5 @@ pub const FASTPATH: &str = "fastpath";
 /// Behind the chains of others in the hook forward, which are at 0 (`filter`) and 50 (`security`): what one of
 /// them drops is never forwarded past it.
 const LAST: i32 = 200;
+const LOCALHOST: &str = "localhost-nodeports-check";
 const NODEPORTS: &str = "nodeports";

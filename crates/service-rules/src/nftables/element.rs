@@ -123,6 +123,8 @@ pub(super) enum Container {
     Firewall,
     /// `no-endpoint-services`, `no-endpoint-nodeports`: frontends to reject or drop.
     NoEndpoint(Scope),
+    /// `localhost-nodeports`: node ports whose packets to loopback addresses are rejected.
+    LocalhostNodePorts,
     /// `balancers` and similar: protocol and [code](Balance::code) to the verdict that goes to a balancing
     /// chain. Layout `maps`.
     Balancers(Scope, Path),
@@ -133,7 +135,7 @@ pub(super) enum Container {
 
 impl Container {
     /// All containers, those that make others reachable last, as a change in several batches requires.
-    pub(super) const ALL: [Self; 62] = {
+    pub(super) const ALL: [Self; 63] = {
         use Path::{Main, Shortcut};
         use Protocol::{Sctp, Tcp, Udp};
         use Scope::{Address, NodePort};
@@ -192,6 +194,7 @@ impl Container {
             Self::Affinity(NodePort, Sctp),
             Self::NoEndpoint(Address),
             Self::NoEndpoint(NodePort),
+            Self::LocalhostNodePorts,
             Self::Balancers(Address, Main),
             Self::Balancers(Address, Shortcut),
             Self::Balancers(NodePort, Main),
@@ -219,8 +222,9 @@ impl Container {
             Self::StickyEndpoints(scope, path, protocol) => 34 + index_of(scope, path, protocol),
             Self::Affinity(scope, protocol) => 46 + 3 * scope as usize + protocol as usize,
             Self::NoEndpoint(scope) => 52 + scope as usize,
-            Self::Balancers(scope, path) => 54 + 2 * scope as usize + path as usize,
-            Self::Dispatch(scope, path) => 58 + 2 * scope as usize + path as usize,
+            Self::LocalhostNodePorts => 54,
+            Self::Balancers(scope, path) => 55 + 2 * scope as usize + path as usize,
+            Self::Dispatch(scope, path) => 59 + 2 * scope as usize + path as usize,
         }
     }
 
@@ -246,6 +250,7 @@ impl Container {
             Self::Firewall => "firewall-ips",
             Self::NoEndpoint(Address) => "no-endpoint-services",
             Self::NoEndpoint(NodePort) => "no-endpoint-nodeports",
+            Self::LocalhostNodePorts => "localhost-nodeports",
             Self::Balancers(Address, Main) => "balancers",
             Self::Balancers(Address, Shortcut) => "shortcut-balancers",
             Self::Balancers(NodePort, Main) => "nodeport-balancers",

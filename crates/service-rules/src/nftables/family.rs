@@ -18,6 +18,7 @@ use super::element::{
     ChainId, Container, Element, ElementKey, ElementValue, EndpointAddr, Frontend, Path, PortChain, Sink,
     Target,
 };
+use super::localhost;
 use super::owner::Owners;
 use super::planner::node_port_ips;
 use super::port::{ChainPlan, PortPlan};
@@ -137,6 +138,9 @@ impl FamilyPlan {
         if self.schema.settings.fastpath.is_some() {
             let devices = self.schema.settings.devices.iter().map(|(_, name)| name.clone());
             transaction.add(self.schema.flowtable(devices));
+        }
+        for protocol in &self.schema.settings.rejected_on_localhost {
+            transaction.add(localhost::counter(&self.schema.table, *protocol));
         }
         self.sticky = self.wanted_sticky();
         for container in self.schema.containers() {

@@ -39,7 +39,7 @@ use super::owner::Owners;
 use super::port::PortPlan;
 use super::schema::TableSettings;
 use super::settings::Device;
-use super::{Counting, Fastpath, Layout, Settings};
+use super::{Counting, Fastpath, Layout, OnLocalhost, Settings};
 use crate::Error;
 
 /// Plans the tables, and stores the last plan.
@@ -75,6 +75,7 @@ pub struct Planner {
     mark: u32,
     detectors: [LocalDetector; 2],
     node_port_addresses: NodePortAddresses,
+    on_localhost: OnLocalhost,
     local_addresses: Option<Vec<IpAddr>>,
     topology: Topology,
     families: Vec<FamilyPlan>,
@@ -101,6 +102,7 @@ impl Planner {
             mark: settings.masquerade_bit.mark(),
             detectors: settings.detect_local.detectors(cluster.node())?,
             node_port_addresses: settings.node_port_addresses.clone(),
+            on_localhost: settings.on_localhost.clone(),
             local_addresses,
             topology: cluster.topology(),
             families: Vec::new(),
@@ -249,8 +251,11 @@ impl Planner {
             let node_ip = cluster.node().primary(family);
             let ports = ports(family);
             let (layout, scheduler) = (self.layout, self.scheduler);
-            let plan_port =
-                |port| PortPlan::new(layout, scheduler, port, &categorize(port, &self.topology), node_ip);
+            let rejected = self.on_localhost.rejected(family);
+            let plan_port = |port| {
+                PortPlan::new(layout, scheduler, port, &categorize(port, &self.topology), node_ip)
+                    .reject_on_localhost(&rejected)
+            };
             plan.set_service(name, ports.iter().map(plan_port), incremental);
         }
     }
@@ -266,6 +271,7 @@ impl Planner {
             mark: self.mark,
             detector: if family == Family::Ipv4 { v4.clone() } else { v6.clone() },
             node_ports: self.node_port_addresses.resolve(family, cluster.node(), local).without_loopback(),
+            rejected_on_localhost: self.on_localhost.rejected(family),
             service_cidrs,
             counting: self.counting,
             fastpath: self.fastpath.as_ref().map(|fastpath| fastpath.after),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use sluicegate_services::{Categorized, Endpoint, PortName, Scheduler, ServicePort};
+use sluicegate_services::{Categorized, Endpoint, PortName, Protocol, Scheduler, ServicePort};
 
 use super::Layout;
 use super::element::{
@@ -41,6 +41,8 @@ pub(super) struct FrontendPlan {
     refusal: Option<Refusal>,
     /// The clients that may use it; `None` for all.
     firewall: Option<Firewall>,
+    /// Whether packets to the node port are rejected on loopback addresses.
+    rejected_on_localhost: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +114,14 @@ impl PortPlan {
             chains: context.chains(),
             frontends: context.frontends(),
         }
+    }
+
+    /// Has packets to the node port rejected on loopback addresses, if it is one of these protocols.
+    pub(super) fn reject_on_localhost(mut self, protocols: &[Protocol]) -> Self {
+        for plan in self.frontends.iter_mut().filter(|plan| plan.frontend.address.is_none()) {
+            plan.rejected_on_localhost = protocols.contains(&plan.frontend.protocol);
+        }
+        self
     }
 
     /// Returns the plan of one of its frontends.
@@ -206,6 +216,7 @@ impl<'a> Context<'a> {
             masquerade: Masquerade::No,
             refusal: self.refusal(self.has_internal),
             firewall: None,
+            rejected_on_localhost: false,
         }
     }
 
@@ -223,7 +234,8 @@ impl<'a> Context<'a> {
             Layout::Maps => (Some(self.route(address, false)), None, Masquerade::All),
         };
         let refusal = self.refusal(self.has_external);
-        FrontendPlan { frontend: self.frontend(address), main, shortcut, masquerade, refusal, firewall }
+        let (frontend, rejected_on_localhost) = (self.frontend(address), false);
+        FrontendPlan { frontend, main, shortcut, masquerade, refusal, firewall, rejected_on_localhost }
     }
 
     /// Returns the route from an address, or with `None` a node port, to all endpoints or to those of this
@@ -392,6 +404,9 @@ impl FrontendPlan {
                 }
             }
         }
+        if self.rejected_on_localhost {
+            sink.plain(Container::LocalhostNodePorts, key, ElementValue::None);
+        }
         if let Some(refusal) = self.refusal {
             let target = if refusal == Refusal::Drop { Target::Drop } else { Target::Reject };
             let (container, value) = (Container::NoEndpoint(scope), ElementValue::Verdict(target));
@@ -421,6 +436,9 @@ impl FrontendPlan {
                 add(Container::Restricted, 1);
                 add(Container::Allowed, outermost(sources).len());
             }
+        }
+        if self.rejected_on_localhost {
+            add(Container::LocalhostNodePorts, 1);
         }
         if self.refusal.is_some() {
             add(Container::NoEndpoint(scope), 1);

@@ -29,6 +29,8 @@ pub(super) struct TableSettings {
     pub(super) mark: u32,
     pub(super) detector: LocalDetector,
     pub(super) node_ports: NodePorts,
+    /// The protocols whose packets to node ports on loopback addresses are rejected.
+    pub(super) rejected_on_localhost: Vec<Protocol>,
     /// The networks from which cluster IPs are allocated.
     pub(super) service_cidrs: Vec<IpNet>,
     pub(super) counting: Counting,
@@ -69,8 +71,10 @@ impl Schema {
     /// Returns the containers that the table has, or has when there are elements for them.
     pub(super) fn containers(&self) -> impl Iterator<Item = Container> + use<> {
         let (layout, node_ports) = (self.settings.layout, self.settings.node_ports != NodePorts::All);
+        let rejects = !self.settings.rejected_on_localhost.is_empty();
         Container::ALL.into_iter().filter(move |container| match container {
             Container::NodeportIps => node_ports,
+            Container::LocalhostNodePorts => rejects,
             Container::Firewall => layout == Layout::Chains,
             Container::Endpoints(..)
             | Container::StickyIds(..)
@@ -100,9 +104,10 @@ impl Schema {
             Container::Hairpin => {
                 Set::new(id, [address, address, DataType::INET_PROTO, DataType::INET_SERVICE])
             }
-            Container::Masquerade(_) | Container::MasqueradeLocal(_) | Container::Restricted => {
-                Set::new(id, types(frontend))
-            }
+            Container::Masquerade(_)
+            | Container::MasqueradeLocal(_)
+            | Container::Restricted
+            | Container::LocalhostNodePorts => Set::new(id, types(frontend)),
             Container::Allowed => {
                 let key = frontend.into_iter().chain([address]).collect();
                 Set::new(id, types(key)).flags(SetFlags::INTERVAL)
@@ -289,11 +294,15 @@ impl Schema {
 
     /// `ip daddr != 127.0.0.0/8`
     pub(super) fn not_loopback(&self) -> Statement {
-        let loopback = match self.settings.family {
+        Match::not(self.daddr(), self.loopback()).into()
+    }
+
+    /// `127.0.0.0/8`, `::1`
+    pub(super) fn loopback(&self) -> Expression {
+        match self.settings.family {
             Family::Ipv4 => Expression::prefix(IpAddr::from([127, 0, 0, 0]), 8),
             Family::Ipv6 => IpAddr::from(std::net::Ipv6Addr::LOCALHOST).into(),
-        };
-        Match::not(self.daddr(), loopback).into()
+        }
     }
 
     /// Returns a match with one of our sets.
@@ -355,6 +364,7 @@ impl Container {
             | Self::NoEndpoint(scope)
             | Self::Balancers(scope, _)
             | Self::Dispatch(scope, _) => scope,
+            Self::LocalhostNodePorts => Scope::NodePort,
             _ => Scope::Address,
         }
     }
@@ -391,6 +401,7 @@ impl Container {
             Self::NoEndpoint(Scope::NodePort) => {
                 "vmap to drop or reject packets to service nodeports with no endpoints"
             }
+            Self::LocalhostNodePorts => "node ports that are rejected on loopback addresses",
             Self::Balancers(..) => "chains by protocol and number of endpoints",
             Self::Dispatch(Scope::Address, Path::Main) => "ClusterIP, ExternalIP and LoadBalancer IP traffic",
             Self::Dispatch(Scope::NodePort, Path::Main) => "NodePort traffic",

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use sluicegate_nftables::InterfaceName;
 use sluicegate_services::{DetectLocal, Family, NodePortAddresses, Scheduler};
 
+use super::OnLocalhost;
 use crate::{MasqueradeBit, UnknownName};
 
 /// The operator's settings.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub detect_local: DetectLocal,
     /// The addresses on which node ports are answered.
     pub node_port_addresses: NodePortAddresses,
+    /// What becomes of connections to node ports on loopback addresses.
+    pub on_localhost: OnLocalhost,
     /// How an endpoint is chosen for the connections of services that do not say it themselves.
     pub scheduler: Scheduler,
     /// Which connections are counted, in layout `maps`; the other layout counts none.
@@ -56,6 +59,7 @@ impl Default for Settings {
             masquerade_bit: MasqueradeBit::default(),
             detect_local: DetectLocal::default(),
             node_port_addresses: NodePortAddresses::default(),
+            on_localhost: OnLocalhost::default(),
             scheduler: Scheduler::default(),
             counting: Counting::default(),
             fastpath: None,

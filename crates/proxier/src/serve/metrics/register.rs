@@ -6,7 +6,7 @@ use prometheus_client::registry::{Metric, Registry};
 
 use super::Metrics;
 use super::counted::ConnectionMetrics;
-use super::packets::PacketCounters;
+use super::packets::{PacketCounters, RejectedPackets};
 use super::process::ProcessMetrics;
 use super::source::SourceMetrics;
 use crate::Mode;
@@ -85,6 +85,7 @@ impl Metrics {
                 let help = "Node ports that could not listen on loopback, each time that was tried";
                 let name = "nftables_localhost_nodeport_listener_creation_failures";
                 add(kube, name, help, &self.localhost_failures);
+                kube.register_collector(Box::new(RejectedPackets));
             }
             Mode::Iptables | Mode::Ipvs => {
                 let help = "Cumulative proxy iptables restore failures";

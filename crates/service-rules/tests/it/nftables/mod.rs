@@ -10,6 +10,7 @@ mod example;
 mod fastpath;
 mod injected;
 mod layouts;
+mod localhost;
 mod options;
 mod owner;
 mod scheduling;
