@@ -504,6 +504,10 @@ mod tests {
             assert_eq!(read(object), object);
         }
         assert_eq!(read("counter ip t a packets 1 bytes 2"), "counter ip t a { packets 1 bytes 2 ; }");
+        // As nft lists one whose times are all the kernel's own.
+        let default = read("ct timeout ip t a { protocol tcp; l3proto ip; policy = {  }; }");
+        assert_eq!(read(&default), default);
+        assert_eq!(default, read("ct timeout ip t a { protocol tcp; l3proto ip; }"));
     }
 
     #[test]
