@@ -337,8 +337,10 @@ impl Checker<'_, '_> {
             }
         }
         let whole = Whole { extension, module, spec, family, table, chain };
-        let unmet =
-            |condition: Condition| wrong(condition.to_string()).with_fault(RuleFault::Condition(condition));
+        let unmet = |condition: Condition| {
+            let error = wrong(condition.to_string());
+            error.with_fault(RuleFault::Condition { extension: extension.name, condition })
+        };
         (extension.whole)(&whole).map_err(unmet)?;
         (extension.in_kernel)(&whole).or_else(|condition| self.refused(unmet(condition)))
     }

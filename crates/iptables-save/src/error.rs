@@ -173,8 +173,18 @@ pub enum RuleFault {
         /// The option.
         option: &'static str,
     },
+    /// Another value that an option does not take.
+    Value {
+        /// The match or target.
+        extension: &'static str,
+        /// The option.
+        option: &'static str,
+    },
     /// A word that is not a port.
-    Port,
+    Port {
+        /// The match or target.
+        extension: &'static str,
+    },
     /// A range of ports that ends below its start.
     PortRange,
     /// A word that is not a protocol.
@@ -213,7 +223,12 @@ pub enum RuleFault {
     /// A jump to a built-in chain.
     BuiltInChain,
     /// A match or target whose options, taken together, it does not take, or not in such a rule.
-    Condition(Condition),
+    Condition {
+        /// The match or target.
+        extension: &'static str,
+        /// What is not met.
+        condition: Condition,
+    },
 }
 
 /// The message of iptables-restore when it refused its input, and the line or rule that it refers to.

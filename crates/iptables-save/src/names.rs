@@ -7,6 +7,7 @@ mod services;
 
 pub(crate) use icmp::{ICMP, ICMP6, MH};
 use protocols::PROTOCOLS;
+pub(crate) use protocols::is_exact;
 use services::SERVICES;
 
 use crate::Family;

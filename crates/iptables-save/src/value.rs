@@ -153,13 +153,13 @@ impl Value {
                 let is_port = |port: &str| port.is_empty() || named::port(port).is_ok();
                 match word.split_once(':') {
                     Some((low, high)) if is_port(low) && is_port(high) => RuleFault::PortRange,
-                    _ => RuleFault::Port,
+                    _ => RuleFault::Port { extension },
                 }
             }
             Self::Protocol | Self::ProtocolNumber => RuleFault::Protocol,
             Self::RejectWith => RuleFault::RejectType,
             number if number.range().is_some() => RuleFault::OutOfRange { extension, option },
-            _ => RuleFault::Other,
+            _ => RuleFault::Value { extension, option },
         }
     }
 

@@ -1,6 +1,42 @@
 //! Names of protocols and services, as Debian 12 ships them in /etc/protocols and /etc/services (netbase
 //! 6.4), which follow the registries of IANA; and the names that iptables knows without those files.
 
+/// Returns whether a name of a protocol is written as in /etc/protocols, which has most a second time in capitals:
+/// of the words of the tool `-p` alone is made small before it is looked up there.
+pub(crate) fn is_exact(word: &str) -> bool {
+    let small = word.to_ascii_lowercase();
+    if small == word {
+        return true;
+    }
+    match SPELT.iter().find(|(name, _)| *name == small) {
+        Some((_, spelling)) => spelling.contains(&word),
+        None => word == word.to_ascii_uppercase(),
+    }
+}
+
+/// Names that have another spelling than capitals, or none.
+const SPELT: &[(&str, &[&str])] = &[
+    ("ipencap", &[]),
+    ("ipv6", &["IPv6"]),
+    ("ipv6-route", &["IPv6-Route"]),
+    ("ipv6-frag", &["IPv6-Frag"]),
+    ("esp", &[]),
+    ("ah", &[]),
+    ("ipv6-icmp", &["IPv6-ICMP"]),
+    ("icmpv6", &[]),
+    ("ipv6-nonxt", &["IPv6-NoNxt"]),
+    ("ipv6-opts", &["IPv6-Opts"]),
+    ("ospf", &[]),
+    ("mobility-header", &["Mobility-Header"]),
+    ("mh", &[]),
+    ("ipv6-mh", &[]),
+    ("udplite", &["UDPLite"]),
+    ("mpls-in-ip", &["MPLS-in-IP"]),
+    ("manet", &[]),
+    ("shim6", &["Shim6"]),
+    ("ethernet", &["Ethernet"]),
+];
+
 /// Protocol names and numbers; the first name of a number is the one that iptables-save prints.
 pub(crate) const PROTOCOLS: &[(&str, u8)] = &[
     ("icmp", 1),

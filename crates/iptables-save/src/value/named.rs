@@ -6,7 +6,7 @@ use crate::names;
 
 /// Returns a protocol by name or number, in the spelling of iptables-save.
 pub(super) fn protocol(word: &str) -> Read {
-    match protocol_number(word) {
+    match protocol_number(word).filter(|_| names::is_exact(word)) {
         Some(number) => Ok(names::protocol_name(number).map_or_else(|| number.to_string(), str::to_owned)),
         None => Err("expected a protocol by name or number".into()),
     }
@@ -19,6 +19,7 @@ pub(super) fn protocol_as_number(word: &str) -> Read {
         return Err("expected a protocol by name or number (`all` in small letters)".into());
     }
     protocol_number(word)
+        .filter(|_| names::is_exact(word))
         .map(|number| number.to_string())
         .ok_or_else(|| "expected a protocol by name or number".into())
 }

@@ -205,6 +205,8 @@ impl Reader<'_> {
                     }
                     let missing = match values.len() {
                         0 => format!("option \"{word}\" requires an argument"),
+                        // Each extension of the tool has this sentence of its own.
+                        _ if row.name() == "chunk-types" => "--chunk-types requires two args".to_owned(),
                         _ => format!("--{} requires two args.", row.name()),
                     };
                     values.push(next.ok_or_else(|| parameter(missing))?.clone());

@@ -1,12 +1,13 @@
 //! Failures in the words and with the exit status of iptables 1.8.9: programs read them.
 
 use sluicegate_iptables_save::{
-    self as save, Family, OptionRow, RuleFault, find_match, find_target, port_number, printable,
+    self as save, Condition, Family, OptionRow, RuleFault, find_match, find_target, port_number, printable,
 };
 use sluicegate_xtables::netlink::Errno;
 use sluicegate_xtables::{BackEnd, CompileError, Error, Fault, Mismatch, SetMismatch};
 
 use super::arguments::LONGEST_CHAIN;
+use super::values;
 
 /// What ends a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -286,6 +287,24 @@ fn place(fault: &RuleFault, reason: &str, asked: Asked<'_>) -> Failure {
 /// Returns what the tool says of a kind of fault.
 fn of_kind(fault: &RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
     let before = word.split('/').next().unwrap_or_default();
+    let of_extension = match fault {
+        RuleFault::Required { extension, .. } | RuleFault::Alone { extension: extension @ "SET", .. } => {
+            values::lacks(extension, None).map(str::to_owned)
+        }
+        RuleFault::Condition { extension: "policy", condition: Condition::Value { option: "proto", .. } } => {
+            Some("policy match: protocol must be ah/esp/ipcomp".to_owned())
+        }
+        RuleFault::Condition { extension, condition } => {
+            values::lacks(extension, Some(condition)).map(str::to_owned)
+        }
+        RuleFault::OutOfRange { extension, option } | RuleFault::Value { extension, option } => {
+            values::wrong(extension, option, word, asked.family)
+        }
+        _ => None,
+    };
+    if of_extension.is_some() {
+        return of_extension;
+    }
     Some(match fault {
         RuleFault::Repeated { extension: "tcp" | "sctp" | "dccp", option } => match *option {
             "syn" | "tcp-flags" => "Only one of `--syn' or `--tcp-flags'  allowed".to_owned(),
@@ -312,10 +331,16 @@ fn of_kind(fault: &RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
             let (from, to) = row.and_then(OptionRow::range)?;
             format!("{extension}: bad value for option \"--{option}\", or out of range ({from}-{to}).\n")
         }
-        RuleFault::Port => {
+        RuleFault::Port { extension } => {
             let mut ports = word.split(',').flat_map(|range| range.splitn(2, ':'));
             let port = ports.find(|port| !is_port(port)).unwrap_or(word);
-            format!("invalid port/service `{port}' specified")
+            let is_name = port.contains(|c: char| !c.is_ascii_digit());
+            match *extension {
+                "udp" | "udplite" | "dccp" | "conntrack" | "ipvs" | "TPROXY" if is_name => {
+                    format!("Port \"{port}\" does not resolve to anything.\n")
+                }
+                _ => format!("invalid port/service `{port}' specified"),
+            }
         }
         RuleFault::PortRange => "invalid portrange (min > max)".to_owned(),
         RuleFault::Protocol => return Some(no_protocol(word).message),

@@ -15,6 +15,7 @@ pub(crate) mod hosts;
 mod line;
 mod restore;
 mod save;
+mod values;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
