@@ -1,10 +1,13 @@
 //! The flags that several subcommands share, with kube-proxy's names where it has them.
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
@@ -135,7 +138,7 @@ pub(crate) struct ProxyArgs {
     /// another translated destination (hostPort), goes on through a flowtable, 0 for never: faster, and past all
     /// chains of all programs, network policies of forward chains included. A kernel without flowtables does
     /// without.
-    #[arg(long, value_name = "PACKETS", default_value_t = 0)]
+    #[arg(long, value_name = "PACKETS", default_value_t = 0, value_parser = number(0..=u32::MAX))]
     pub(crate) nftables_fastpath_after: u32,
     /// With --nftables-fastpath-after, the devices between which that is done, by names and prefixes (`veth*`);
     /// by default all but `lo`.
@@ -167,7 +170,7 @@ pub(crate) struct ProxyArgs {
     )]
     pub(crate) masquerade_all: bool,
     /// The bit of the packet mark that requests masquerading, 0 to 31.
-    #[arg(long, value_name = "BIT", default_value_t = 14, value_parser = clap::value_parser!(u8).range(0..=31))]
+    #[arg(long, value_name = "BIT", default_value_t = 14, value_parser = number(0..=31_u8))]
     pub(crate) iptables_masquerade_bit: u8,
     /// The addresses that serve node ports: CIDRs and the words `primary` (the default: the addresses of the
     /// Node object), `localhost` and `all`, separated by commas. In iptables and ipvs mode the default is
@@ -580,8 +583,21 @@ fn host_name() -> Result<String, Error> {
     }
 }
 
+/// Reads numbers of a range, with an error in the words of the others: clap's are those of Rust's types.
+pub(crate) fn number<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| {
+        let number = text.trim().parse().ok().filter(|number| range.contains(number));
+        let (low, high) = (range.start(), range.end());
+        number.ok_or_else(|| format!("expected a number from {low} to {high}, found {text:?}"))
+    }
+}
+
 fn ip(text: &str) -> Result<IpAddr, String> {
-    parse_ip(text.trim()).ok_or_else(|| "expected an IP address, as 10.0.0.1 or fd00::1".to_owned())
+    let expected = || format!("expected an IP address, as 10.0.0.1 or fd00::1, found {text:?}");
+    parse_ip(text.trim()).ok_or_else(expected)
 }
 
 /// Reads the name of a device, or a prefix of names.
@@ -593,8 +609,8 @@ fn device(text: &str) -> Result<nft::InterfaceName, String> {
     Ok(name)
 }
 
-fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text.trim()).ok_or_else(|| "expected a CIDR, as 10.244.0.0/16".to_owned())
+pub(crate) fn cidr(text: &str) -> Result<IpNet, String> {
+    parse_cidr(text.trim()).ok_or_else(|| format!("expected a CIDR, as 10.244.0.0/16, found {text:?}"))
 }
 
 /// The most that is read from standard input, in bytes: as of a file.

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use clap::Args;
 use sluicegate_proxier::config::why_no_effect;
 
+use super::args::number;
+
 /// The flags; their values are not looked at.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Flags of kube-proxy without effect")]
@@ -12,9 +14,9 @@ use sluicegate_proxier::config::why_no_effect;
 pub(crate) struct CompatArgs {
     #[arg(long, hide = true)]
     kube_api_content_type: Option<String>,
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = rate)]
     kube_api_qps: Option<f32>,
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = number(i32::MIN..=i32::MAX))]
     kube_api_burst: Option<i32>,
     #[arg(long, hide = true)]
     config_sync_period: Option<String>,
@@ -60,6 +62,10 @@ pub(crate) struct CompatArgs {
     boot_id_file: Option<String>,
     #[arg(long, hide = true)]
     machine_id_file: Option<String>,
+}
+
+fn rate(text: &str) -> Result<f32, String> {
+    text.parse().map_err(|_| format!("expected a number, found {text:?}"))
 }
 
 impl CompatArgs {

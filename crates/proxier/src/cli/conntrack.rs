@@ -6,17 +6,17 @@ use clap::Args;
 use sluicegate_proxier::config::parse_duration;
 use sluicegate_proxier::sysctl::{Conntrack, Sysctls};
 
-use super::args::boolean;
+use super::args::{boolean, number};
 
 /// kube-proxy's flags. Those that are given are set; the defaults are set with `--set-sysctls`.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection tracking")]
 pub(crate) struct ConntrackArgs {
     /// The most connections to track for each core (32768); 0 leaves the limit as it is.
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     conntrack_max_per_core: Option<u32>,
     /// The most connections to track, however few cores there are (131072).
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number(0..=u32::MAX))]
     conntrack_min: Option<u32>,
     /// The timeout of idle TCP connections (24h); 0 leaves it as it is.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

@@ -19,7 +19,7 @@ use sluicegate_service_rules::nftables::{End, Hop, Journey, Place, Tracer};
 use sluicegate_services::{Cluster, Family, InterfaceName, Protocol, parse_ip};
 
 use super::Error;
-use super::args::{NodeArgs, ProxyArgs};
+use super::args::{NodeArgs, ProxyArgs, number};
 use super::objects::ObjectArgs;
 use super::output::{OutputArgs, tell};
 
@@ -29,7 +29,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "IP[:PORT]")]
     from: Source,
     /// The source port of the packet, by which the scheduler `maglev` chooses its endpoint.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = number(NonZeroU16::MIN..=NonZeroU16::MAX))]
     from_port: Option<NonZeroU16>,
     /// The destination of the packet, with its protocol: tcp (also where none is given), udp or sctp.
     #[arg(long, value_name = "IP:PORT[/PROTOCOL]")]
@@ -67,9 +67,10 @@ impl FromStr for Source {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            "expected an IP address, as 10.0.0.1 or fd00::1, or one with a port, as 10.0.0.1:40000 or \
-             [fd00::1]:40000"
-                .to_owned()
+            format!(
+                "expected an IP address, as 10.0.0.1 or fd00::1, or one with a port, as 10.0.0.1:40000 or \
+                 [fd00::1]:40000, found {text:?}"
+            )
         };
         let text = text.trim();
         // Without brackets all of it may be an address of IPv6.
@@ -103,7 +104,8 @@ impl FromStr for Destination {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |part: &str| {
             format!(
-                "{part}: expected an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp"
+                "{part}: expected an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp, \
+                 found {text:?}"
             )
         };
         let (address, protocol) = text.trim().rsplit_once('/').unwrap_or((text.trim(), "tcp"));

@@ -153,8 +153,16 @@ const ALL: &[HelpText] = &[
     },
     HelpText {
         name: "status",
-        examples: &[("status", "services and troubles"), ("status --watch --endpoints", "again and again")],
-        statuses: &[("0", "the daemon is ready"), ("1", "it is not, or there is none"), WRONG],
+        examples: &[
+            ("status", "services and troubles"),
+            ("status demo/web --endpoints", "the endpoints of one service, with their flows"),
+            ("status --watch --endpoints", "again and again"),
+        ],
+        statuses: &[
+            ("0", "the daemon is ready"),
+            ("1", "it is not, there is none, or no such service"),
+            WRONG,
+        ],
         files: &[],
     },
 ];

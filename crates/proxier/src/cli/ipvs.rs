@@ -10,10 +10,10 @@ use sluicegate_proxier::config::{Config, parse_duration};
 use sluicegate_proxier::sysctl::Sysctls;
 use sluicegate_service_rules::ipvs::Applier;
 use sluicegate_service_rules::ipvs::{ConnectionTimeouts, Planner, Settings};
-use sluicegate_services::{Cluster, Family, parse_cidr};
+use sluicegate_services::{Cluster, Family};
 
 use super::Error;
-use super::args::{ProxyArgs, boolean};
+use super::args::{ProxyArgs, boolean, cidr};
 use super::check::strings;
 use super::serve::needs;
 use super::sync::{Guard, Outcome};
@@ -147,10 +147,6 @@ fn scheduler(text: &str) -> Result<Scheduler, String> {
     // As with kube-proxy, none is the default.
     let name = if text.is_empty() { Scheduler::RR.as_str().to_owned() } else { text.to_owned() };
     Scheduler::new(&name).map_err(|error| error.to_string())
-}
-
-fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text.trim()).ok_or_else(|| "expected a CIDR, as 10.244.0.0/16".to_owned())
 }
 
 /// Rounds down to seconds. The settings refuse values that are too large for the kernel.

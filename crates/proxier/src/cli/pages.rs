@@ -96,7 +96,7 @@ impl Man {
             None => program,
             Some(name) => match program.find_subcommand(name) {
                 Some(subcommand) => subcommand.clone(),
-                None => return Err(Error::flag("man", format!("there is no subcommand `{name}`"))),
+                None => return Err(Error::flag("man", format!("expected a subcommand, found `{name}`"))),
             },
         };
         let mut roff = Vec::new();
@@ -152,5 +152,24 @@ mod tests {
             }
         }
         assert!(listed > 20, "{listed}");
+    }
+
+    /// A type of Rust's or clap's that reads a flag has words of its own.
+    #[test]
+    fn wrong_values_of_all_flags_are_told_in_the_same_words() {
+        let mut refused = 0;
+        let program = crate::cli::Command::command();
+        for subcommand in program.get_subcommands() {
+            for flag in subcommand.get_arguments().filter_map(Arg::get_long) {
+                let words = ["program", subcommand.get_name(), &format!("--{flag}=?!")].map(str::to_owned);
+                let Err(error) = program.clone().try_get_matches_from(words) else { continue };
+                if error.kind() == clap::error::ErrorKind::ValueValidation {
+                    let said = error.to_string();
+                    assert!(said.contains("expected"), "--{flag}: {said}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 60, "{refused}");
     }
 }

@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-use super::args::{NodeArgs, ProxyArgs, boolean, fill, rules};
+use super::args::{NodeArgs, ProxyArgs, boolean, fill, number, rules};
 use super::cleanup::Cleanup;
 use super::compat::CompatArgs;
 use super::configz::{InUse, configz};
@@ -47,14 +47,14 @@ pub(crate) struct Run {
     #[command(flatten)]
     serve: ServeArgs,
     /// The verbosity of the log: 0 changes and problems, 2 periodic checks as well, 5 everything.
-    #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0)]
+    #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0, value_parser = number(0..=u8::MAX))]
     verbosity: u8,
     /// The form of the log.
     #[arg(long, value_enum, default_value = "text")]
     logging_format: LogFormat,
     /// How ready the kernel is to kill this process when memory is short, -1000 to 1000.
     #[arg(long, value_name = "SCORE", default_value_t = OOM_SCORE, allow_negative_numbers = true,
-          value_parser = clap::value_parser!(i32).range(-1000..=1000))]
+          value_parser = number(-1000..=1000_i32))]
     oom_score_adj: i32,
     #[command(flatten)]
     conntrack: ConntrackArgs,

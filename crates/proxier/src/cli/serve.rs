@@ -16,7 +16,7 @@ use sluicegate_proxier::sysctl::{self, Needs, Sysctls};
 use sluicegate_services::{Cluster, Family};
 
 use super::Error;
-use super::args::{ProxyArgs, boolean};
+use super::args::{ProxyArgs, boolean, number};
 
 /// The addresses of the HTTP servers, and how to treat sysctls.
 #[derive(Args, Clone, Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct ServeArgs {
     metrics_bind_address: BindAddress,
     /// With --service-metrics, the number of frontends that may have a series in /metrics, 1 to 1000000. How
     /// many are left out, the last by the names of their services, is a metric.
-    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = number(1..=1_000_000_u32))]
     service_metrics_series: u32,
     /// Exit when one of these ports is in use, instead of retrying every five seconds.
     #[arg(
@@ -47,10 +47,10 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(super) set_sysctls: bool,
     /// The port of /healthz, 0 for none: kube-proxy's flag of before --healthz-bind-address.
-    #[arg(long, hide = true, value_name = "PORT")]
+    #[arg(long, hide = true, value_name = "PORT", value_parser = number(0..=u16::MAX))]
     healthz_port: Option<u16>,
     /// The port of /metrics, 0 for none: kube-proxy's flag of before --metrics-bind-address.
-    #[arg(long, hide = true, value_name = "PORT")]
+    #[arg(long, hide = true, value_name = "PORT", value_parser = number(0..=u16::MAX))]
     metrics_port: Option<u16>,
 }
 

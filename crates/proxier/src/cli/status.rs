@@ -27,6 +27,9 @@ use super::output::{OutputArgs, counted, written};
 
 #[derive(Args)]
 pub(crate) struct Status {
+    /// Show these services alone, each by its name or as `demo/web`.
+    #[arg(value_name = "[NAMESPACE/]SERVICE")]
+    services: Vec<String>,
     /// The address of the daemon's metrics server, which has its status as well.
     #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
     metrics_bind_address: BindAddress,
@@ -104,6 +107,7 @@ impl Status {
         });
         let mut status: Value = serde_json::from_str(&answer.map_err(failed)?)
             .map_err(|error| failed(format!("expected a status of sluicegate-proxier, found {error}")))?;
+        self.select(&mut status)?;
         let flows = flows();
         if let Err(reason) = &flows {
             status["flowsUnknown"] = json!(reason);
@@ -120,6 +124,28 @@ impl Status {
             }
         }
         Ok(status)
+    }
+
+    /// Leaves the ports of the services that were asked for, each of which must be there.
+    fn select(&self, status: &mut Value) -> Result<(), Error> {
+        let Some(ports) = status["ports"].as_array_mut().filter(|_| !self.services.is_empty()) else {
+            return Ok(());
+        };
+        let of_port = |port: &Value| {
+            let name = port["name"].as_str().unwrap_or_default();
+            name.split_once(':').map_or(name, |(service, _)| service).to_owned()
+        };
+        for wanted in &self.services {
+            if !ports.iter().any(|port| is_called(&of_port(port), wanted)) {
+                let meant = nearest(wanted, ports.iter().map(of_port));
+                let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+                let reason =
+                    format!("expected a service with ports that the daemon has, found {wanted}{meant}");
+                return Err(Error::flag("SERVICE", reason));
+            }
+        }
+        ports.retain(|port| self.services.iter().any(|wanted| is_called(&of_port(port), wanted)));
+        Ok(())
     }
 
     fn text(&self, status: &Value) -> String {
@@ -219,6 +245,26 @@ impl Status {
         }
         shown
     }
+}
+
+/// Whether a service, `namespace/name`, is the one that somebody wrote, with or without the namespace.
+fn is_called(service: &str, wanted: &str) -> bool {
+    service == wanted || service.split_once('/').is_some_and(|(_, name)| name == wanted)
+}
+
+/// Returns the service whose name differs by the fewest letters from what was written, if those are no more than
+/// a third of it; or the one of that name in another namespace.
+fn nearest(wanted: &str, services: impl Iterator<Item = String>) -> Option<String> {
+    let name = |of: &str| of.rsplit_once('/').map_or(of, |(_, name)| name).to_owned();
+    let distance = |service: &str| match wanted.contains('/') {
+        true if name(service) == name(wanted) => 0,
+        true => strsim::osa_distance(service, wanted),
+        false => strsim::osa_distance(&name(service), wanted),
+    };
+    let near = services.map(|service| (distance(&service), service));
+    near.filter(|(distance, _)| *distance <= wanted.chars().count().div_ceil(3))
+        .min()
+        .map(|(_, service)| service)
 }
 
 /// Reads an interval of looks: each costs the daemon what a page with all endpoints costs.
@@ -353,6 +399,18 @@ const MOST: usize = 64 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_is_found_by_its_name_and_a_slip_is_near() {
+        assert!(is_called("demo/web", "web") && is_called("demo/web", "demo/web"));
+        assert!(!is_called("demo/web", "we") && !is_called("demo/web", "prod/web"));
+        let nearest =
+            |wanted| nearest(wanted, ["demo/web", "demo/dns", "prod/mirror"].map(str::to_owned).into_iter());
+        assert_eq!(nearest("wbe").as_deref(), Some("demo/web"));
+        assert_eq!(nearest("demo/wbe").as_deref(), Some("demo/web"));
+        assert_eq!(nearest("demo/mirror").as_deref(), Some("prod/mirror"));
+        assert_eq!(nearest("postgres"), None);
+    }
 
     #[test]
     fn a_screen_shows_its_first_lines_and_how_many_there_are() {

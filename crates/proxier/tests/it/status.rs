@@ -148,6 +148,13 @@ fn a_running_daemon_tells_its_services_flows_syncs_and_troubles() {
     crate::schemas::assert_valid("status", [&found]);
     let endpoints = &found["ports"][0]["endpoints"];
     assert_eq!((&endpoints[0]["address"], &endpoints[0]["flows"]), (&"10.244.0.10:8080".into(), &3.into()));
+    let name =
+        found["ports"][0]["name"].as_str().expect("a name").split(':').next().expect("a service").to_owned();
+    let one = object(&status(node, &[&name, "-o", "json"]));
+    assert_eq!(one["ports"], found["ports"], "{name}");
+    let slip = status(node, &[&format!("{name}b")]);
+    let said = String::from_utf8_lossy(&slip.stderr).into_owned();
+    assert!(slip.status.code() == Some(1) && said.contains(&format!("did you mean {name}?")), "{said}");
     assert_eq!((&endpoints[1]["terminating"], &endpoints[1]["flows"]), (&true.into(), &0.into()));
     let text = |words: &[&str]| String::from_utf8(status(node, words).stdout).expect("text");
     let shown = text(&[]);
