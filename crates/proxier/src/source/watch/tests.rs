@@ -326,7 +326,7 @@ fn what_the_next_second_brings_back_is_not_deleted() {
         }),
         ("a link that leads nowhere", |directory| {
             fs::remove_file(directory.file("a.yaml")).unwrap();
-            symlink("/nonexistent", directory.file("a.yaml")).unwrap();
+            symlink(directory.file("nowhere"), directory.file("a.yaml")).unwrap();
         }),
         ("a directory in its place", |directory| {
             fs::remove_file(directory.file("a.yaml")).unwrap();
@@ -377,7 +377,7 @@ fn a_link_that_leads_nowhere_and_a_directory_in_place_of_a_file_keep_its_objects
     let mut seen = Seen::of(std::slice::from_ref(&directory.0));
     seen.first();
     fs::remove_file(directory.file("a.yaml")).unwrap();
-    symlink("/nonexistent", directory.file("a.yaml")).unwrap();
+    symlink(directory.file("nowhere"), directory.file("a.yaml")).unwrap();
     assert!(seen.next().contains("a.yaml: No such file"));
     fs::remove_file(directory.file("b.yaml")).unwrap();
     fs::create_dir(directory.file("b.yaml")).unwrap();
