@@ -370,7 +370,7 @@ fn what_the_next_second_brings_back_is_not_deleted() {
 
 #[test]
 fn a_link_that_leads_nowhere_and_a_directory_in_place_of_a_file_keep_its_objects() {
-    let directory = Directory::new("broken");
+    let directory = Directory::new("nowhere");
     for name in ["a", "b"] {
         directory.write(&format!("{name}.yaml"), &service(name, 1));
     }
