@@ -195,6 +195,15 @@ impl Error {
         Self::Netlink { doing, source }
     }
 
+    /// Creates the error of reading what `nf_tables` has, which sends no transaction.
+    #[cfg(feature = "nftables")]
+    pub(crate) fn reading(doing: &'static str, source: sluicegate_nftables::Error) -> Self {
+        match source {
+            sluicegate_nftables::Error::Netlink(source) => Self::netlink(doing, source),
+            source => Self::nftables(doing, source),
+        }
+    }
+
     #[cfg(feature = "nftables")]
     pub(crate) fn nftables(doing: &'static str, source: sluicegate_nftables::Error) -> Self {
         Self::Nftables { doing, source: Box::new(source) }

@@ -186,6 +186,23 @@ fn rule_text(rule: &str) -> String {
     if rule.is_empty() { String::new() } else { format!(" (`{rule}`)") }
 }
 
+/// Reading fails with [`sluicegate_nftables::Error::Netlink`] alone.
+impl From<sluicegate_nftables::Error> for Error {
+    fn from(error: sluicegate_nftables::Error) -> Self {
+        match error {
+            sluicegate_nftables::Error::Netlink(error) => Self::Netlink(error),
+            other => Self::Refused {
+                table: String::new(),
+                line: 0,
+                operation: "reading the ruleset".to_owned(),
+                rule: String::new(),
+                errno: Errno::EINVAL,
+                reason: other.to_string(),
+            },
+        }
+    }
+}
+
 impl Error {
     /// Returns the same error about a chain or target of this name.
     pub(crate) fn about(mut self, chain: &str) -> Self {

@@ -6,7 +6,7 @@ mod path;
 use std::borrow::Cow;
 use std::fmt;
 
-use sluicegate_netlink::{Batch, Errno, KernelError};
+use sluicegate_netlink::{Batch, DecodeError, Errno, KernelError};
 
 use crate::check::LowerError;
 use crate::family::UnknownFamily;
@@ -19,7 +19,8 @@ use crate::wire::tag::untag;
 use meaning::{Blame, meaning};
 pub use path::AttributePath;
 
-/// The error of a transaction.
+/// The error of a transaction, of reading what the kernel has, and of following its changes. The latter two fail
+/// with [`Error::Netlink`] alone.
 ///
 /// Nothing of the transaction has been applied, with two exceptions: [`Error::Rejected`] says how many
 /// batches of a split transaction were, and after [`Error::Netlink`] all of it may have been, if it was sent
@@ -98,7 +99,7 @@ pub enum Error {
     #[error(transparent)]
     #[cfg(feature = "text")]
     Parse(#[from] ParseError),
-    /// Sending or receiving failed.
+    /// Sending or receiving failed, the kernel refused a request to read, or its answer is malformed.
     #[error(transparent)]
     Netlink(#[from] sluicegate_netlink::Error),
 }
@@ -145,18 +146,45 @@ pub struct Failure {
     pub meaning: Option<Cow<'static, str>>,
 }
 
+impl From<KernelError> for Error {
+    fn from(error: KernelError) -> Self {
+        Self::Netlink(error.into())
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(error: DecodeError) -> Self {
+        Self::Netlink(error.into())
+    }
+}
+
 impl Error {
-    /// Returns `true` if something that a transaction refers to does not exist, and no other error occurred.
+    /// Returns `true` if something that a transaction or a request refers to does not exist, and no other error
+    /// occurred.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Index { rules: Some(_), .. } | Self::Rename { asked: true, .. })
-            || self.all_errnos(&[Errno::ENOENT])
+        match self {
+            Self::Netlink(error) => error.is_not_found(),
+            Self::Index { rules, .. } => rules.is_some(),
+            Self::Rename { asked, .. } => *asked,
+            _ => self.all_errnos(&[Errno::ENOENT]),
+        }
     }
 
     /// Returns `true` if something that a transaction creates exists already, and no other error occurred.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         self.all_errnos(&[Errno::EEXIST])
+    }
+
+    /// Returns the error number with which the kernel, or the socket, refused a request; `None` for the
+    /// operations of a transaction, each of which has one of its own in [`failures`](Self::failures).
+    #[must_use]
+    pub fn errno(&self) -> Option<Errno> {
+        match self {
+            Self::Netlink(error) => error.errno(),
+            _ => None,
+        }
     }
 
     /// Returns `true` if something is still in use, and no other error occurred.

@@ -108,7 +108,7 @@ impl read::Ruleset {
     /// for table in read::ruleset(&mut socket, Family::UNSPEC)?.content() {
     ///     print!("{table}"); // as `nft -s list ruleset`
     /// }
-    /// # Ok::<(), sluicegate_netlink::Error>(())
+    /// # Ok::<(), sluicegate_nftables::Error>(())
     /// ```
     #[must_use]
     pub fn content(&self) -> Vec<TableContent> {

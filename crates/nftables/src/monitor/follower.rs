@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sluicegate_netlink::Transport;
 
 use crate::compile::raise::{Sets, TableContext};
+use crate::error::Error;
 use crate::error::readable;
 use crate::expr::Expr;
 use crate::family::Family;
@@ -152,10 +153,7 @@ impl Follower {
     ///
     /// # Errors
     /// As [`read::ruleset`].
-    pub fn read(
-        transport: &mut (impl Transport + ?Sized),
-        within: impl Into<Within>,
-    ) -> Result<Self, sluicegate_netlink::Error> {
+    pub fn read(transport: &mut (impl Transport + ?Sized), within: impl Into<Within>) -> Result<Self, Error> {
         let within = within.into();
         let ruleset = read::ruleset(transport, &within)?;
         let generation = ruleset.generation;

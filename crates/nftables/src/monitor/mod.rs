@@ -63,8 +63,9 @@ mod mirror;
 mod text;
 
 use sluicegate_netlink::message::Messages;
-use sluicegate_netlink::{DecodeError, Error, NetlinkFamily, Options, Socket, Transport, Wait};
+use sluicegate_netlink::{self as netlink, DecodeError, NetlinkFamily, Options, Socket, Transport, Wait};
 
+use crate::error::Error;
 pub use crate::read::event::{Change, Event, GROUP, RuleChange, RulePosition, SetName, TRACE_GROUP};
 pub use crate::read::trace::{Trace, TraceConntrack, TraceDevice, TraceStep};
 #[cfg(feature = "json")]
@@ -84,7 +85,7 @@ pub use follower::{Commit, Follower, Lost};
 ///         event => println!("{event:?}"),
 ///     }
 /// }
-/// # Ok::<(), sluicegate_nftables::netlink::Error>(())
+/// # Ok::<(), sluicegate_nftables::Error>(())
 /// ```
 ///
 /// A slow reader slows down every process that commits: by a factor of two to six, measured.
@@ -133,9 +134,9 @@ impl<T: Transport> Monitor<T> {
     pub fn events(&mut self) -> Result<Vec<Event>, Error> {
         match self.transport.receive(&mut self.buffer, Wait::Answer) {
             Ok(true) => {}
-            Ok(false) | Err(Error::TimedOut(_)) => return Ok(Vec::new()),
-            Err(Error::Overrun) => return Ok(vec![Event::Overrun]),
-            Err(error) => return Err(error),
+            Ok(false) | Err(netlink::Error::TimedOut(_)) => return Ok(Vec::new()),
+            Err(netlink::Error::Overrun) => return Ok(vec![Event::Overrun]),
+            Err(error) => return Err(error.into()),
         }
         self.decode()
     }
@@ -148,7 +149,7 @@ impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), sluicegate_netlink::Error> {
+    /// # async fn main() -> Result<(), sluicegate_nftables::Error> {
     /// use std::time::Duration;
     ///
     /// use sluicegate_nftables::netlink::tokio::AsyncSocket;
@@ -173,8 +174,8 @@ impl Monitor<sluicegate_netlink::tokio::AsyncSocket> {
     pub async fn next(&mut self) -> Result<Vec<Event>, Error> {
         match self.transport.receive(&mut self.buffer).await {
             Ok(()) => self.decode(),
-            Err(Error::Overrun) => Ok(vec![Event::Overrun]),
-            Err(error) => Err(error),
+            Err(netlink::Error::Overrun) => Ok(vec![Event::Overrun]),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reads chains (`enum nft_chain_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 pub use crate::object::chain::wire::{Chain, ChainFlags, Hook};
 use crate::object::chain::wire::{NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE};
 use crate::wire::message::NFT_MSG_GETCHAIN;

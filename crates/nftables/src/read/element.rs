@@ -2,10 +2,11 @@
 
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
-use sluicegate_netlink::{Batch, Error, MessageWriter, Transport, dump_into, dump_once};
+use sluicegate_netlink::{Batch, MessageWriter, Transport, dump_into, dump_once};
 
 use super::{one, split};
 use crate::SetId;
+use crate::error::Error;
 use crate::expr::wire::NFTA_LIST_ELEM;
 pub use crate::object::element::decode::{Element, ElementDetails, ElementFlags};
 use crate::object::element::query::ElementQuery;
@@ -40,8 +41,8 @@ fn elements_by(
     let decode =
         |message: Message<'_>, list: &mut Vec<Element>| Ok(Element::decode_onto(split(message)?.1, list)?);
     match command {
-        NFT_MSG_GETSETELEM => dump_into(transport, &request, decode),
-        _ => dump_once(transport, &request, decode),
+        NFT_MSG_GETSETELEM => Ok(dump_into(transport, &request, decode)?),
+        _ => Ok(dump_once(transport, &request, decode)?),
     }
 }
 

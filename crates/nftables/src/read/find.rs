@@ -1,9 +1,10 @@
 //! Looks up elements by value, as `nft get element` does: intervals as a whole.
 
-use sluicegate_netlink::{Error, Transport};
+use sluicegate_netlink::Transport;
 
 use super::element::{Element as FromKernel, ElementFlags, element, reset_element};
 use super::{TRIES, generation};
+use crate::error::Error;
 use crate::key::Key;
 use crate::object::element::query::ElementQuery;
 use crate::object::element::{Form, sortable, successor, wire_key};
@@ -121,7 +122,7 @@ fn interval<T: Transport + ?Sized>(
             return Ok(found);
         }
     }
-    Err(Error::Interrupted(TRIES))
+    Err(sluicegate_netlink::Error::Interrupted(TRIES).into())
 }
 
 fn holds(set: &Set, from_kernel: &[FromKernel], wanted: &Element) -> bool {

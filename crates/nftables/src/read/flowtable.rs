@@ -1,8 +1,9 @@
 //! Reads flowtables (`enum nft_flowtable_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 pub use crate::object::flowtable::wire::Flowtable;
 use crate::object::flowtable::wire::{NFTA_FLOWTABLE_NAME, NFTA_FLOWTABLE_TABLE};
 use crate::wire::message::NFT_MSG_GETFLOWTABLE;

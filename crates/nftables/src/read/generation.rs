@@ -1,9 +1,10 @@
 //! Reads the generation of the ruleset.
 
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, Error, Transport, exchange};
+use sluicegate_netlink::{Batch, Transport, exchange};
 
 use super::split;
+use crate::error::Error;
 pub use crate::object::generation::Generation;
 use crate::wire::decode::need;
 use crate::wire::message::{NFT_MSG_GETGEN, SUBSYSTEM};

@@ -5,9 +5,10 @@ use std::fmt;
 
 use sluicegate_netlink::attr::{Attribute, Attributes};
 use sluicegate_netlink::message::Flags;
-use sluicegate_netlink::{Batch, DecodeError, Errno, Error, Transport, Wait, dump_into};
+use sluicegate_netlink::{Batch, DecodeError, Errno, Transport, Wait, dump_into};
 
 use super::split;
+use crate::error::Error;
 use crate::wire::attributes::attributes;
 use crate::wire::decode::{name, need};
 use crate::{ChainId, Family, FlowtableId, Hook, Name, TableId};
@@ -81,7 +82,7 @@ pub enum RegisteredBy {
 ///     Some(hooks) => print!("{}", read::HookListing(&hooks)),
 ///     None => println!("not supported by this kernel"),
 /// }
-/// # Ok::<(), sluicegate_netlink::Error>(())
+/// # Ok::<(), sluicegate_nftables::Error>(())
 /// ```
 ///
 /// # Errors
@@ -176,7 +177,7 @@ fn ask(
     }
     message.put_be32(NFNLA_HOOK_HOOKNUM, number);
     drop(message);
-    dump_into(&mut AnyPort(transport), &request, |message, found| {
+    Ok(dump_into(&mut AnyPort(transport), &request, |message, found| {
         // Messages are accepted from any port, so an event of another subsystem may have the sequence number
         // of the request.
         if message.header.kind != u16::from_be_bytes([SUBSYSTEM, NFNL_MSG_HOOK_GET]) {
@@ -188,7 +189,7 @@ fn ask(
         hook.device = hook.device.or_else(|| device.map(str::to_owned));
         found.push(hook);
         Ok(())
-    })
+    })?)
 }
 
 /// A transport that accepts answers by their sequence number alone: this subsystem sends its answers with
@@ -196,11 +197,11 @@ fn ask(
 struct AnyPort<'t, T: ?Sized>(&'t mut T);
 
 impl<T: Transport + ?Sized> Transport for AnyPort<'_, T> {
-    fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+    fn send(&mut self, datagram: &[u8]) -> Result<(), sluicegate_netlink::Error> {
         self.0.send(datagram)
     }
 
-    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+    fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, sluicegate_netlink::Error> {
         self.0.receive(buffer, wait)
     }
 
@@ -516,11 +517,11 @@ mod tests {
     struct OfPort(Script);
 
     impl Transport for OfPort {
-        fn send(&mut self, datagram: &[u8]) -> Result<(), Error> {
+        fn send(&mut self, datagram: &[u8]) -> Result<(), sluicegate_netlink::Error> {
             self.0.send(datagram)
         }
 
-        fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, Error> {
+        fn receive(&mut self, buffer: &mut Vec<u8>, wait: Wait) -> Result<bool, sluicegate_netlink::Error> {
             self.0.receive(buffer, wait)
         }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
-use sluicegate_netlink::{Batch, DecodeError, Error, Transport, dump};
+use sluicegate_netlink::{Batch, DecodeError, Transport, dump};
 
 use crate::datatype::DataType;
+use crate::error::Error;
 use crate::name::{InterfaceName, Name, NameProblem};
 use crate::wire::decode::need;
 use crate::wording::ListOptions;
@@ -30,7 +31,7 @@ use crate::wording::ListOptions;
 /// for table in read::ruleset(&mut netfilter, Family::UNSPEC)?.content() {
 ///     print!("{}", table.display(&options)); // iif "lo"
 /// }
-/// # Ok::<(), sluicegate_netlink::Error>(())
+/// # Ok::<(), sluicegate_nftables::Error>(())
 /// ```
 ///
 /// # Errors

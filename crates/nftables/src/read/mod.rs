@@ -51,10 +51,9 @@ pub(crate) mod typed_set;
 
 use sluicegate_netlink::attr::Attributes;
 use sluicegate_netlink::message::{Flags, Message};
-use sluicegate_netlink::{
-    Batch, DecodeError, Error, MessageWriter, Transport, dump_into, dump_once, exchange,
-};
+use sluicegate_netlink::{Batch, DecodeError, MessageWriter, Transport, dump_into, dump_once, exchange};
 
+use crate::error::Error;
 pub use crate::object::element::query::ElementQuery;
 pub use crate::object::userdata::UserData;
 pub use chain::{Chain, ChainFlags, Hook, chain, chains};
@@ -118,7 +117,7 @@ impl Ruleset {
 ///
 /// If the table does not exist, the result is empty.
 ///
-/// If the kernel refuses, or other programs commit faster than this reads ([`Error::Interrupted`]).
+/// If the kernel refuses, or other programs commit faster than this reads ([`Interrupted`](sluicegate_netlink::Error::Interrupted)).
 ///
 /// ```
 /// use sluicegate_nftables::{Family, Transaction, fake::Fake, read};
@@ -144,7 +143,7 @@ pub fn ruleset(
             return read;
         }
     }
-    Err(Error::Interrupted(TRIES))
+    Err(sluicegate_netlink::Error::Interrupted(TRIES).into())
 }
 
 fn ruleset_once(
@@ -220,7 +219,11 @@ fn list<T>(
     };
     // A second dump would not show what the first one has reset.
     let repeatable = ![NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET].contains(&command);
-    if repeatable { dump_into(transport, &request, decode) } else { dump_once(transport, &request, decode) }
+    let list = match repeatable {
+        true => dump_into(transport, &request, decode),
+        false => dump_once(transport, &request, decode),
+    };
+    Ok(list?)
 }
 
 fn split(message: Message<'_>) -> Result<(Family, Attributes<'_>), DecodeError> {

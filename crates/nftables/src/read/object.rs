@@ -1,8 +1,9 @@
 //! Reads stateful objects (`enum nft_object_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 pub use crate::object::stateful::wire::Object;
 use crate::object::stateful::wire::{NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE};
 use crate::wire::message::{NFT_MSG_GETOBJ, NFT_MSG_GETOBJ_RESET};

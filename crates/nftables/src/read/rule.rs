@@ -1,8 +1,9 @@
 //! Reads rules (`enum nft_rule_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 pub use crate::object::rule::wire::Rule;
 use crate::object::rule::wire::{NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE};
 use crate::wire::message::{NFT_MSG_GETRULE, NFT_MSG_GETRULE_RESET};

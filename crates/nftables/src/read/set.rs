@@ -1,8 +1,9 @@
 //! Reads sets and maps (`enum nft_set_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 pub use crate::object::set::wire::Set;
 use crate::object::set::wire::{NFTA_SET_NAME, NFTA_SET_TABLE};
 use crate::wire::message::NFT_MSG_GETSET;

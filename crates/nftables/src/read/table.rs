@@ -1,8 +1,9 @@
 //! Reads tables (`enum nft_table_attributes`).
 
-use sluicegate_netlink::{Error, MessageWriter, Transport};
+use sluicegate_netlink::{MessageWriter, Transport};
 
 use super::{list, one};
+use crate::error::Error;
 use crate::object::table::wire::NFTA_TABLE_NAME;
 pub use crate::object::table::wire::Table;
 use crate::wire::message::NFT_MSG_GETTABLE;

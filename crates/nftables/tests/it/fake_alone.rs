@@ -516,7 +516,7 @@ fn what_is_injected_happens_once() {
     assert_eq!(refusals(make(&mut fake)), [(Some(0), Errno::ENOMEM)]);
     assert!(matches!(
         read::reset_objects(&mut fake, Family::IP),
-        Err(sluicegate_netlink::Error::Interrupted(_))
+        Err(Error::Netlink(sluicegate_netlink::Error::Interrupted(_)))
     ));
     fake.inject(Fault::Interrupt);
     assert_eq!(read::tables(&mut fake, Family::UNSPEC).unwrap(), []);

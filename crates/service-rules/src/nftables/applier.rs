@@ -208,7 +208,7 @@ impl<T: Transport> Applier<T> {
         let Some(applied) = &self.applied else { return Ok(false) };
         let expected = applied.generation;
         let now = read::generation(&mut self.transport);
-        now.map(|now| now.id == expected).map_err(|error| Error::netlink("asking for the generation", error))
+        now.map(|now| now.id == expected).map_err(|error| Error::reading("asking for the generation", error))
     }
 
     /// Returns `true` if devices have come or gone that the flowtable is to have.
@@ -265,7 +265,7 @@ impl<T: Transport> Applier<T> {
             Ok(_) => Ok(true),
             // nfnetlink returns EINVAL for a subsystem that does not exist, and the request is valid.
             Err(error) if error.errno() == Some(Errno::EINVAL) => Ok(false),
-            Err(error) => Err(Error::netlink("looking for nf_tables", error)),
+            Err(error) => Err(Error::reading("looking for nf_tables", error)),
         }
     }
 
@@ -281,7 +281,7 @@ impl<T: Transport> Applier<T> {
         }
         for family in Family::BOTH.map(nft_family) {
             let tables = read::tables(&mut self.transport, family)
-                .map_err(|error| Error::netlink("listing tables", error))?;
+                .map_err(|error| Error::reading("listing tables", error))?;
             let ours = tables.iter().filter(|table| table.name.as_str() == TABLE);
             there.extend(ours.map(|table| format!("table {} {}", table.family, table.name)));
         }
@@ -300,7 +300,7 @@ impl<T: Transport> Applier<T> {
     fn take_applied(&mut self) -> Result<Option<Applied>, Error> {
         let Some(applied) = self.applied.take() else { return Ok(None) };
         let now = read::generation(&mut self.transport);
-        let now = now.map_err(|error| Error::netlink("asking for the generation", error))?;
+        let now = now.map_err(|error| Error::reading("asking for the generation", error))?;
         Ok(Some(applied).filter(|applied| applied.generation == now.id))
     }
 
@@ -339,7 +339,7 @@ impl<T: Transport> Applier<T> {
 
     /// Reads our tables of one generation.
     pub(super) fn ruleset(&mut self) -> Result<Ruleset, Error> {
-        let listing = |error| Error::netlink("listing what the kernel has", error);
+        let listing = |error| Error::reading("listing what the kernel has", error);
         for _ in 0..TRIES {
             let generation = read::generation(&mut self.transport).map_err(listing)?.id;
             let mut all = Ruleset::default();
@@ -355,7 +355,7 @@ impl<T: Transport> Applier<T> {
                 return Ok(all);
             }
         }
-        Err(listing(sluicegate_netlink::Error::Interrupted(TRIES)))
+        Err(listing(sluicegate_netlink::Error::Interrupted(TRIES).into()))
     }
 
     /// Returns whether the kernel has flowtables, if they are asked for, and notes what it means if not.
@@ -382,7 +382,7 @@ impl<T: Transport> Applier<T> {
         let mut transaction = Transaction::new();
         for wanted in planner.flowtables() {
             let found = read::flowtable(&mut self.transport, &wanted.id);
-            let found = found.map_err(|error| Error::netlink("listing what the kernel has", error))?;
+            let found = found.map_err(|error| Error::reading("listing what the kernel has", error))?;
             let listed = found.into_iter().flat_map(|found| found.devices);
             let gone: Vec<_> = listed
                 .filter_map(|name| InterfaceName::new(&name).ok())
@@ -454,7 +454,7 @@ impl<T: Transport> Applier<T> {
         for family in self.settings.families.iter().copied().map(nft_family) {
             let id = nft::TableId::new(family, fixed_name(TABLE));
             let table = read::table(&mut self.transport, &id);
-            let table = table.map_err(|error| Error::netlink("listing what the kernel has", error))?;
+            let table = table.map_err(|error| Error::reading("listing what the kernel has", error))?;
             if let Some(owner) = table.and_then(|table| table.owner) {
                 return Err(Error::Owned { table: id.to_string(), owner });
             }
@@ -516,9 +516,10 @@ pub fn has_flowtables(transport: &mut (impl Transport + ?Sized)) -> Result<bool,
 
 /// Lists the devices of the network namespace of this thread.
 fn list_links() -> Result<BTreeMap<u32, InterfaceName>, Error> {
-    let listed = Socket::open(NetlinkFamily::ROUTE, &Options::default())
-        .and_then(|mut socket| read::interfaces(&mut socket));
-    listed.map_err(|error| Error::netlink("listing the devices of this node", error))
+    let listing = |error| Error::reading("listing the devices of this node", error);
+    let socket = Socket::open(NetlinkFamily::ROUTE, &Options::default());
+    let mut socket = socket.map_err(|error| listing(error.into()))?;
+    read::interfaces(&mut socket).map_err(listing)
 }
 
 const NO_FLOWTABLES: &str = "this kernel has no flowtables (CONFIG_NF_FLOW_TABLE, CONFIG_NFT_FLOW_OFFLOAD): established \

@@ -336,8 +336,8 @@ fn list(transport: &mut (impl Transport + ?Sized), set: &SetId) -> Result<Option
     }
 }
 
-fn reading(error: sluicegate_netlink::Error) -> Error {
-    Error::netlink("reading the counted connections", error)
+fn reading(error: sluicegate_nftables::Error) -> Error {
+    Error::reading("reading the counted connections", error)
 }
 
 /// Decodes the frontend of a key of `service-ips` and the like.

@@ -381,12 +381,12 @@ impl Tracer {
     }
 
     fn read(&mut self) -> Result<Vec<Trace>, Error> {
-        let failed = |source| Error::netlink("reading traces of packets", source);
+        let failed = |source| Error::reading("reading traces of packets", source);
         let mut traces = Vec::new();
         for event in self.monitor.events().map_err(failed)? {
             match event {
                 Event::Trace(trace) => traces.push(*trace),
-                Event::Overrun => return Err(failed(sluicegate_netlink::Error::Overrun)),
+                Event::Overrun => return Err(failed(sluicegate_netlink::Error::Overrun.into())),
                 _ => {}
             }
         }

@@ -67,7 +67,7 @@ pub fn rejected_on_localhost(
         let table = TableId::new(nft_family(family), fixed_name(TABLE));
         for protocol in Protocol::ALL {
             let object = read::object(transport, &counter_id(&table, protocol))
-                .map_err(|error| Error::netlink("reading the counters of rejected packets", error))?;
+                .map_err(|error| Error::reading("reading the counters of rejected packets", error))?;
             if let Some(packets) = object.as_ref().and_then(packets) {
                 found.push((family, protocol, packets));
             }

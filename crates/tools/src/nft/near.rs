@@ -1,8 +1,8 @@
 //! The name that was meant where the kernel has none of that name, in nft's words. nft 1.0.6 says so of some
 //! commands; here it is said of all that name a table or what is in one.
 
-use sluicegate_nftables::netlink::{Error, NetlinkFamily, Socket};
-use sluicegate_nftables::{Family, Name, SetFlags, TableId, read};
+use sluicegate_nftables::netlink::{NetlinkFamily, Socket};
+use sluicegate_nftables::{Error, Family, Name, SetFlags, TableId, read};
 
 use super::names::open;
 use super::report::FAMILIES;

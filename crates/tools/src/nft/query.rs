@@ -1,8 +1,8 @@
 //! `get element` and `reset`.
 
 use sluicegate_nftables::expr::ObjectKind;
-use sluicegate_nftables::netlink::{Errno, Error, NetlinkFamily, Socket};
-use sluicegate_nftables::{Element, Elements, Set, Subject, TableId, Within, read};
+use sluicegate_nftables::netlink::{Errno, NetlinkFamily, Socket};
+use sluicegate_nftables::{Element, Elements, Error, Set, Subject, TableId, Within, read};
 
 use super::arguments::Arguments;
 use super::list::{Part, Shown};

@@ -29,8 +29,8 @@ impl From<String> for Fault {
     }
 }
 
-impl From<sluicegate_nftables::netlink::Error> for Fault {
-    fn from(error: sluicegate_nftables::netlink::Error) -> Self {
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
         match error.errno() {
             Some(errno) => Self::Refused(errno),
             None => Self::Said(format!("Error: {error}")),

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use sluicegate_nftables::expr::Expr;
-use sluicegate_nftables::netlink::{Error, Socket};
+use sluicegate_nftables::netlink::{self, Socket};
 use sluicegate_nftables::read::{self, ChainFlags, Ruleset};
-use sluicegate_nftables::{ChainId, Family, Name, SetFlags, Subject, TableId, Within};
+use sluicegate_nftables::{ChainId, Error, Family, Name, SetFlags, Subject, TableId, Within};
 
 /// Reads what a list of this subject shows, as of one generation. `terse` leaves out the elements of sets that
 /// have a name.
@@ -23,7 +23,7 @@ pub(super) fn read(
             return ruleset;
         }
     }
-    Err(Error::Interrupted(TRIES))
+    Err(netlink::Error::Interrupted(TRIES).into())
 }
 
 /// The family, or the table, that something is listed of.

@@ -45,7 +45,7 @@ impl Outcome {
 
 /// Asks something, and gives what is told; or why nothing was.
 pub(crate) fn answer(transport: &mut impl Transport, question: &Question) -> String {
-    fn notified<T: std::fmt::Debug>(result: Result<T, sluicegate_netlink::Error>) -> String {
+    fn notified<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
         result.map_or_else(|error| format!("{:?}", error.errno()), |found| format!("{found:?}"))
     }
     fn same<T>(mut found: T, mut make: impl FnMut(&mut T)) -> T {

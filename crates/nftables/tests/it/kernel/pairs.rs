@@ -52,12 +52,7 @@ impl Tried {
     }
 
     /// Notes that something was read, and what it gave.
-    fn read<T>(
-        &mut self,
-        object: &str,
-        verb: &'static str,
-        result: Result<T, sluicegate_netlink::Error>,
-    ) -> T {
+    fn read<T>(&mut self, object: &str, verb: &'static str, result: Result<T, Error>) -> T {
         self.pairs.insert((object.to_owned(), verb));
         result.unwrap_or_else(|error| panic!("{verb} {object}: {error}"))
     }

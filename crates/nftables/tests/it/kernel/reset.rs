@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use sluicegate_netlink::{Errno, Error, NetlinkFamily, Options, Socket};
+use sluicegate_netlink::{self as netlink, Errno, NetlinkFamily, Options, Socket};
 use sluicegate_nftables::expr::{Expr, ObjectKind};
 use sluicegate_nftables::lang::{Counter, Verdict};
 use sluicegate_nftables::probe::{Feature, supports};
@@ -50,7 +50,7 @@ fn packets(expressions: &[Expr]) -> Vec<u64> {
 fn reset<T>(socket: &mut Socket, feature: Feature, result: Result<T, Error>) -> Option<T> {
     let has = supports(socket, feature).expect("it answers");
     match result {
-        Err(Error::Kernel(error)) if error.errno == Errno::EINVAL && !has => {
+        Err(Error::Netlink(netlink::Error::Kernel(error))) if error.errno == Errno::EINVAL && !has => {
             testns::lacks(&format!("{feature:?}"));
             None
         }
