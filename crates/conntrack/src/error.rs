@@ -50,10 +50,12 @@ pub enum Error {
     },
     /// All flows match the filter of a deletion. Only [`Client::flush`](crate::Client::flush) deletes all
     /// flows.
-    #[error("all flows match the filter; use flush to empty the table")]
+    #[error(
+        "expected a filter that leaves some flows out, found one that all match; use flush to empty the table"
+    )]
     NoCriterion,
     /// A filter has addresses of both families, or of another than its family: no flow can match it.
-    #[error("the filter has addresses of different families")]
+    #[error("expected a filter with addresses of one family, found some of another")]
     MixedFamilies,
     /// The kernel's answer lacks a required attribute.
     #[error("{command}: the kernel's answer lacks {attribute}")]

@@ -29,7 +29,7 @@ pub enum Reason {
     #[error("expected the family inet or inet6, found '{0}'")]
     Family(String),
     /// A family that the type does not have.
-    #[error("set type {kind} has no family {family}")]
+    #[error("expected a family of set type {kind}, found {family}")]
     TypeFamily {
         /// The type.
         kind: SetType,
@@ -73,7 +73,7 @@ pub enum Reason {
     #[error("expected the name or number of an IP protocol, found '{0}'")]
     Protocol(String),
     /// Protocol 0 cannot be stored.
-    #[error("protocol 0 cannot be stored in a set")]
+    #[error("expected a protocol from 1 to 255, found 0, which a set cannot store")]
     ZeroProtocol,
     /// ICMP in a set of the other family.
     #[error("protocol {protocol} can be used with family {family} only")]
@@ -119,7 +119,7 @@ pub enum Reason {
     )]
     Interface(String),
     /// A comment that the text form of ipset cannot represent.
-    #[error("a comment cannot have double quotes or control characters")]
+    #[error("expected a comment without double quotes and control characters")]
     Comment,
     /// A comment of more bytes than the kernel accepts.
     #[error("expected a comment of at most 255 bytes, found {length}")]
@@ -186,7 +186,7 @@ pub enum Reason {
         family: Family,
     },
     /// An option that the type (or the command) does not have.
-    #[error("{kind} has no option {option} in the command {command}")]
+    #[error("expected an option of {kind} in the command {command}, found {option}")]
     NoSuchOption {
         /// The option.
         option: &'static str,
@@ -196,13 +196,13 @@ pub enum Reason {
         command: &'static str,
     },
     /// Two options that exclude each other.
-    #[error("{0} and {1} exclude each other")]
+    #[error("expected {0} or {1}, found both")]
     Exclusive(&'static str, &'static str),
     /// An entry of a set that neither the file creates nor the caller knows.
-    #[error("the set {0} does not exist")]
+    #[error("expected the name of a set that exists, found {0}")]
     UnknownSet(String),
     /// An entry that expands to too many entries.
-    #[error("'{text}' stands for more than {max} entries")]
+    #[error("expected at most {max} entries, found '{text}', which stands for more")]
     TooMany {
         /// The entry.
         text: String,
@@ -213,10 +213,10 @@ pub enum Reason {
     #[error("'{0}': what a hash:net,net with a netmask or bitmask stores for it depends on the kernel")]
     Masked(String),
     /// An option that is given twice.
-    #[error("{0} is given twice")]
+    #[error("expected {0} once, found it twice")]
     Twice(&'static str),
     /// A required option that is missing.
-    #[error("the option {0} is missing")]
+    #[error("expected the option {0}, found none")]
     MissingOption(&'static str),
     /// A word that is not a command.
     #[error("expected a command, found '{0}'")]
@@ -225,7 +225,7 @@ pub enum Reason {
     #[error("expected a command, found none")]
     NoCommand,
     /// A command lacks its first or second argument.
-    #[error("the command {command} lacks its {which} argument")]
+    #[error("expected the {which} argument of the command {command}, found none")]
     MissingArgument {
         /// The command.
         command: &'static str,

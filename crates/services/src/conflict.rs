@@ -63,6 +63,7 @@ impl fmt::Display for ClaimKind {
 
 /// A frontend that two services claim, and the service that has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct Conflict {
     /// The frontend.
     pub frontend: Frontend,

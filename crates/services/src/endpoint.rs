@@ -40,6 +40,7 @@ impl Endpoint {
 /// Its addresses and node port are those that it has: what another service has instead is left out, whatever
 /// `service` says ([`Cluster::conflicts`](crate::Cluster::conflicts)).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServicePort<'a> {
     /// Its name, the key of the rules planned for it.
     pub name: PortName,

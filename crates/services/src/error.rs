@@ -63,6 +63,7 @@ pub enum Error {
 /// The object, field and problem of an object that is well-formed but cannot be proxied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{object}: {field}: {reason}")]
+#[non_exhaustive]
 pub struct Invalid {
     /// `Service demo/web`, or `EndpointSlice demo/web-1 of Service demo/web`.
     pub object: String,
@@ -70,4 +71,11 @@ pub struct Invalid {
     pub field: String,
     /// The problem with the field's value.
     pub reason: String,
+}
+
+impl Invalid {
+    /// Creates the error for a field of an object: `Service demo/web`, `spec.ports[0].port`, and why.
+    pub fn new(object: impl Into<String>, field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { object: object.into(), field: field.into(), reason: reason.into() }
+    }
 }

@@ -224,6 +224,7 @@ impl Service {
 
 /// An address that a Service lists and that is not served here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NotServed {
     /// The address.
     pub ip: IpAddr,

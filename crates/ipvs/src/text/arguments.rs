@@ -247,7 +247,7 @@ impl<'a> Arguments<'a> {
         let tunnel =
             |option: &O| [O::TunType, O::TunPort, O::TunNoCsum, O::TunCsum, O::TunRemCsum].contains(option);
         if let Some((_, word, _)) = self.rest.iter().find(|(option, _, _)| tunnel(option)) {
-            return Err(word.error(Reason::Conflict("options of tunnels need -i")));
+            return Err(word.error(Reason::Conflict("expected -i together with options of tunnels")));
         }
         Ok(if let Some((O::Masquerading, _, _)) = method {
             Forward::Masquerade
@@ -351,7 +351,9 @@ impl<'a> Arguments<'a> {
         let details = [options.stats, options.rate, options.thresholds, options.tunnels];
         let other = options.connections || options.timeout || options.daemon;
         if subjects.iter().filter(|is| **is).count() > 1 || (other && details.contains(&true)) {
-            return Err(self.command.error(Reason::Conflict("these options of the list exclude each other")));
+            return Err(self.command.error(Reason::Conflict(
+                "expected one of the options of the list that exclude each other, found several",
+            )));
         }
         Ok(Invocation::List(options))
     }

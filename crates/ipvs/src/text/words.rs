@@ -19,7 +19,7 @@ pub struct ParseError {
 
 impl fmt::Display for ParseError {
     /// Writes the place, and `expected a number from 1 to 9, found ...`; or for what is wrong about a word
-    /// that may stand there, that word and `the option takes no argument`.
+    /// that may stand there, that word and `expected the option without an argument`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, word, reason } = self;
         match reason.is_of_another_word() {
@@ -68,21 +68,21 @@ impl fmt::Display for Place {
 pub enum Reason {
     #[error("expected a command (-A, -E, -D, -a, -e, -d, -L, -S, ...)")]
     NoCommand,
-    #[error("there is no such option")]
+    #[error("expected an option of ipvsadm")]
     UnknownOption,
-    #[error("the option needs an argument")]
+    #[error("expected an argument behind the option, found none")]
     MissingArgument,
-    #[error("the option takes no argument")]
+    #[error("expected the option without an argument")]
     UnexpectedArgument,
     #[error("expected an option")]
     UnexpectedWord,
-    #[error("a second command")]
+    #[error("expected one command, found a second one")]
     SecondCommand,
-    #[error("the option is given twice, or with another of its kind")]
+    #[error("expected the option once, found it twice, or with another of its kind")]
     Twice,
-    #[error("the option has no meaning for {0}")]
+    #[error("expected an option of {0}")]
     Foreign(&'static str),
-    #[error("{0} is missing")]
+    #[error("expected {0}, found none")]
     Missing(&'static str),
     #[error("expected a {name} timeout from 0 to {max} seconds")]
     Timeout {
@@ -102,13 +102,13 @@ pub enum Reason {
     SchedulerFlag(&'static str),
     #[error("expected a tunnel of the kind ipip, gue or gre")]
     TunnelType,
-    #[error("the option does not go with this kind of tunnel")]
+    #[error("expected an option of this kind of tunnel")]
     TunnelOption,
     #[error("expected the role master or backup")]
     DaemonRole,
-    #[error("-6 belongs to -f")]
+    #[error("expected -6 together with -f")]
     Six,
-    #[error("-R inside of what -R reads, or another command that changes nothing")]
+    #[error("expected a command that changes something (and not -R, whose input this is)")]
     NotAChange,
     #[error("{0}")]
     Invalid(Invalid),
@@ -129,7 +129,11 @@ impl Reason {
         matches!(
             self,
             Self::NoCommand
+                | Self::UnknownOption
                 | Self::UnexpectedWord
+                | Self::Foreign(_)
+                | Self::TunnelOption
+                | Self::NotAChange
                 | Self::Timeout { .. }
                 | Self::Number { .. }
                 | Self::Address
@@ -356,10 +360,19 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_named() {
-        assert_eq!(split("-A --bogus").unwrap_err(), "argument 2: `--bogus`: there is no such option");
-        assert_eq!(split("-A -Q").unwrap_err(), "argument 2: `-Q`: there is no such option");
-        assert_eq!(split("-A -t").unwrap_err(), "argument 2: `-t`: the option needs an argument");
-        assert_eq!(split("--list=3").unwrap_err(), "argument 1: `--list=3`: the option takes no argument");
+        assert_eq!(
+            split("-A --bogus").unwrap_err(),
+            "argument 2: expected an option of ipvsadm, found `--bogus`"
+        );
+        assert_eq!(split("-A -Q").unwrap_err(), "argument 2: expected an option of ipvsadm, found `-Q`");
+        assert_eq!(
+            split("-A -t").unwrap_err(),
+            "argument 2: `-t`: expected an argument behind the option, found none"
+        );
+        assert_eq!(
+            split("--list=3").unwrap_err(),
+            "argument 1: `--list=3`: expected the option without an argument"
+        );
     }
 
     #[test]

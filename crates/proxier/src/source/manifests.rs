@@ -147,8 +147,7 @@ impl Manifests {
 }
 
 fn duplicate(object: String) -> Invalid {
-    let reason = "duplicate: the first manifest of this name is used".to_owned();
-    Invalid { object, field: "metadata.name".to_owned(), reason }
+    Invalid::new(object, "metadata.name", "duplicate: the first manifest of this name is used")
 }
 
 /// Returns the valid networks of a ServiceCIDR, and the invalid ones.
@@ -157,11 +156,11 @@ pub(crate) fn service_cidrs(name: &str, texts: &[String]) -> (Vec<IpNet>, Vec<In
     for (index, text) in texts.iter().enumerate() {
         match parse_cidr(text) {
             Some(cidr) => cidrs.push(cidr),
-            None => left_out.push(Invalid {
-                object: format!("ServiceCIDR {name}"),
-                field: format!("spec.cidrs[{index}]"),
-                reason: format!("expected a CIDR, found {text:?}"),
-            }),
+            None => left_out.push(Invalid::new(
+                format!("ServiceCIDR {name}"),
+                format!("spec.cidrs[{index}]"),
+                format!("expected a CIDR, found {text:?}"),
+            )),
         }
     }
     (cidrs, left_out)
