@@ -16,7 +16,7 @@ use crate::wire::message::{NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET, SUBSYST
 /// Reads all elements of one set.
 ///
 /// # Errors
-/// [`Error::Kernel`] with `ENOENT` if the set does not exist; see also [`tables`](super::tables).
+/// If the set does not exist ([`Error::is_not_found`]); see also [`tables`](super::tables).
 pub fn elements(transport: &mut (impl Transport + ?Sized), set: &SetId) -> Result<Vec<Element>, Error> {
     elements_by(NFT_MSG_GETSETELEM, transport, set)
 }
@@ -26,7 +26,7 @@ pub fn elements(transport: &mut (impl Transport + ?Sized), set: &SetId) -> Resul
 ///
 /// # Errors
 /// As [`elements`]; `EINVAL` from an older kernel. If the set changes during the dump, that is an error
-/// ([`Error::Interrupted`]): a second dump would not show what the first one has reset.
+/// ([`Interrupted`](sluicegate_netlink::Error::Interrupted)): a second dump would not show what the first one has reset.
 pub fn reset_elements(transport: &mut (impl Transport + ?Sized), set: &SetId) -> Result<Vec<Element>, Error> {
     elements_by(NFT_MSG_GETSETELEM_RESET, transport, set)
 }

@@ -33,8 +33,8 @@ use crate::read::typed_set::elements_of;
 /// ```
 ///
 /// # Errors
-/// If the kernel refuses for another reason, or does not answer; [`Error::Interrupted`] if other programs
-/// commit faster than the two ends of an interval are read.
+/// If the kernel refuses for another reason, or does not answer, or other programs commit faster than the two ends of
+/// an interval are read ([`Interrupted`](sluicegate_netlink::Error::Interrupted)).
 pub fn find(
     transport: &mut (impl Transport + ?Sized),
     set: &Set,

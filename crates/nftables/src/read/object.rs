@@ -24,8 +24,8 @@ pub fn objects(
 /// is lost in between, as `nft reset counters` and `nft reset quotas` together do.
 ///
 /// # Errors
-/// As [`objects`]. If the objects change during the dump, that is an error ([`Error::Interrupted`]): a second
-/// dump would not show what the first one has reset.
+/// As [`objects`]. If the objects change during the dump, that is an error
+/// ([`Interrupted`](sluicegate_netlink::Error::Interrupted)): a second dump would not show what the first one has reset.
 pub fn reset_objects(
     transport: &mut (impl Transport + ?Sized),
     within: impl Into<Within>,

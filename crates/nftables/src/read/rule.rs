@@ -33,7 +33,7 @@ pub fn chain_rules(transport: &mut (impl Transport + ?Sized), chain: &ChainId) -
 ///
 /// # Errors
 /// As [`rules`]; `EINVAL` from an older kernel. If the rules change during the dump, that is an error
-/// ([`Error::Interrupted`]): a second dump would not show what the first one has reset.
+/// ([`Interrupted`](sluicegate_netlink::Error::Interrupted)): a second dump would not show what the first one has reset.
 pub fn reset_rules(
     transport: &mut (impl Transport + ?Sized),
     within: impl Into<Within>,
