@@ -79,12 +79,13 @@ impl Session {
         cargo
     }
 
-    /// Copies a program that cargo built to where no other build replaces it while it runs, and returns its path.
+    /// Links a program that cargo built to where no other build replaces it while it runs, and returns its path:
+    /// cargo writes a new file each time.
     pub(crate) fn keep(&self, program: &str) -> Result<PathBuf, String> {
         let (built, kept) = (self.target().join("debug").join(program), self.scratch.join(program));
         // As above: an older one may be running.
         let _ = fs::remove_file(&kept);
-        fs::copy(&built, &kept).map_err(|e| format!("{}: {e}", built.display()))?;
+        fs::hard_link(&built, &kept).map_err(|e| format!("{}: {e}", built.display()))?;
         Ok(kept)
     }
 

@@ -22,7 +22,8 @@ mod sockets;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::PathBuf;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -192,6 +193,20 @@ pub fn guest() -> Option<String> {
     std::env::var("NETVM_GUEST").ok()
 }
 
+/// Returns the command that starts a program as a shell would, which finds programs of administration as well.
+///
+/// The program is named by its path. If it were not, a changed `PATH` would make the standard library fork, which
+/// copies the page tables of a large test program; it spawns without a copy (`posix_spawn`) where it need not search.
+#[must_use]
+pub fn command(program: impl AsRef<Path>) -> Command {
+    let (program, path) = (program.as_ref(), search_path());
+    let found =
+        path.split(':').map(|directory| Path::new(directory).join(program)).find(|path| path.is_file());
+    let mut command = Command::new(found.as_deref().unwrap_or(program));
+    command.arg0(program).env("PATH", path);
+    command
+}
+
 /// Runs a shell script and returns its standard output.
 ///
 /// # Panics
@@ -215,7 +230,7 @@ pub fn sh(script: &str) -> String {
 /// If no shell is found.
 #[must_use]
 pub fn try_sh(script: &str) -> Output {
-    Command::new("sh").arg("-c").arg(script).env("PATH", search_path()).output().expect("sh can be started")
+    command("sh").arg("-c").arg(script).output().expect("sh can be started")
 }
 
 /// Runs a shell script until it succeeds once, for half a minute, and returns its standard output: for a tool
@@ -245,9 +260,8 @@ pub fn sh_beside(script: &str) -> String {
 /// When the command cannot be started.
 #[must_use]
 pub fn feed(command: &[&str], input: &str) -> Output {
-    let mut child = Command::new(command[0])
+    let mut child = self::command(command[0])
         .args(&command[1..])
-        .env("PATH", search_path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -290,7 +304,7 @@ pub fn run_example(name: &str, arguments: &[&str]) -> String {
 }
 
 fn on_path(tool: &str) -> bool {
-    search_path().split(':').any(|dir| std::path::Path::new(dir).join(tool).is_file())
+    search_path().split(':').any(|dir| Path::new(dir).join(tool).is_file())
 }
 
 /// How long [`sh_beside`] tries.

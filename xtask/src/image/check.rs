@@ -58,6 +58,9 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         Ran::Here(results) => results.iter().for_each(|(what, is_so)| expect(what, *is_so)),
         Ran::NotHere(why) => outcome.add(Outcome::skipped(why)),
     }
+    if outcome.failures.is_empty() {
+        elsewhere::remove(session)?;
+    }
     Ok(outcome)
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Twice {
 }
 
 pub(super) fn build(session: &Session) -> Result<Twice, String> {
-    let root = session.scratch.join("image-of-another-name");
+    let root = root(session);
     let (here, there) = (Place::of(session), Place { target: root.join("target"), root });
     // The same flags for both, so that the files of one serve the other.
     let folders = folders(&[&here, &there]);
@@ -45,6 +45,16 @@ pub(super) fn build(session: &Session) -> Result<Twice, String> {
     let named = folders.iter().map(|(folder, _)| folder.clone()).filter(|folder| is_named(folder)).collect();
     let cargo = cargo(session, PACKAGE, PROFILE, FEATURES, &here, &folders);
     Ok(Twice { cargo, here: first, elsewhere: second, named })
+}
+
+/// Removes the second build, of which nothing serves the next.
+pub(super) fn remove(session: &Session) -> Result<(), String> {
+    let root = root(session);
+    fs::remove_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))
+}
+
+fn root(session: &Session) -> PathBuf {
+    session.scratch.join("image-of-another-name")
 }
 
 /// Copies the tree, without what was built.

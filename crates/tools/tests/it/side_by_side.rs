@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::Sender;
 
 /// What a command did.
@@ -37,10 +37,8 @@ pub(crate) fn run_and_tell(tool: &Path, arguments: &[&str], started: Sender<u32>
 }
 
 fn start<'a>(tool: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Child {
-    let path = format!("{}:/usr/local/sbin:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default());
-    Command::new(tool)
+    testns::command(tool)
         .args(arguments)
-        .env("PATH", path)
         // Times are printed in the reader's zone.
         .env("TZ", "UTC")
         .stdin(Stdio::piped())
