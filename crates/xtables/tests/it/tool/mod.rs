@@ -66,9 +66,14 @@ impl Tool {
         let name = self.name("-restore");
         // All network namespaces share the lock of the legacy tools; the others ignore the option.
         let command = [&[name.as_str(), "--wait=20"][..], arguments].concat();
-        let output = feed(&command, input);
+        let mut output = feed(&command, input);
+        // Now and then ip6tables-legacy-restore 1.8.9 is killed (SIGSEGV in libip6tc) while it looks for a rule, before it
+        // has changed anything.
+        if self.back_end == BackEnd::Legacy && output.status.code().is_none() {
+            output = feed(&command, input);
+        }
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {error}\n{input:.2000}");
+        assert!(output.status.success(), "{command:?}: {}\n{error}\n{input:.2000}", output.status);
     }
 
     /// Returns what is saved, without comments, which have the date.
