@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs, thread};
+use std::{env, fs};
 
 use serde_json::Value;
 
@@ -132,9 +131,6 @@ impl Program {
         // A property is tried with the same values each time, so that a failure is due to the change that is checked:
         // `cargo test` searches on.
         set_unless_given(&mut command, "PROPTEST_RNG_SEED", "1");
-        // Most tests of namespaces wait, for the kernel to have ended a transaction above all.
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        set_unless_given(&mut command, "RUST_TEST_THREADS", &(2 * processors).to_string());
         command
     }
 }
