@@ -17,6 +17,7 @@
 
 mod loopback;
 pub mod schema;
+mod shells;
 mod sockets;
 
 use std::fs::{File, OpenOptions};
@@ -30,6 +31,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, setns, unshare};
+pub use shells::zsh;
 pub use sockets::{NetfilterSocket, netfilter_sockets};
 
 /// Runs `test` on a thread of its own in a new network namespace, in which loopback is up.

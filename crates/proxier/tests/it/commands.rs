@@ -276,43 +276,13 @@ fn fish_offers_subcommands_their_options_and_the_values_of_these() {
     });
 }
 
-/// zsh completes in its line editor only, which wants a terminal: one shell makes it, and types a tab for
-/// another, whose `compadd` writes down what would be listed.
 #[test]
 fn zsh_offers_subcommands_their_options_and_the_values_of_these() {
     if !testns::have(&["zsh"]) {
         return;
     }
-    let settings = r#"
-        PROMPT=
-        fpath=($ZDOTDIR $fpath)
-        autoload -Uz compinit && compinit -u -d $ZDOTDIR/.dump
-        compadd() {
-            [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] && { builtin compadd "$@"; return }
-            local -a words
-            builtin compadd -A words "$@"
-            print -rl -- $words >> $ZDOTDIR/.offered
-        }
-        # From here on a key is the editor's, no longer the terminal's.
-        zle-line-init() print -n READY
-        zle -N zle-line-init
-        bindkey -e
-        bindkey '^I' complete-word
-    "#;
-    // A tab, then the line is deleted, so that it is not run.
-    let drive = r#"
-        zmodload zsh/zpty
-        zpty inner "zsh -d -i"
-        zpty -r inner seen "*READY*"
-        zpty -w -n inner "$1"$'\t\C-uexit\n'
-        while zpty -r inner seen; do :; done
-        cat .offered; : > .offered"#;
     compare_offers("zsh", "_sluicegate-proxier", |folder, words| {
-        std::fs::write(folder.join(".zshrc"), settings).expect("a file");
-        let mut zsh = Command::new("zsh");
-        zsh.args(["-f", "-c", drive, "-", &format!("sluicegate-proxier {}", words.join(" "))]);
-        zsh.env("ZDOTDIR", folder);
-        zsh
+        testns::zsh(folder, &format!("sluicegate-proxier {}", words.join(" ")))
     });
 }
 

@@ -5,7 +5,6 @@
 //! counted when the rules change. Their names are those of kube-proxy 1.37.
 
 use sluicegate_netlink::Transport;
-use sluicegate_netlink::attr::Attributes;
 use sluicegate_nftables::expr::ObjectKind;
 use sluicegate_nftables::lang::{Counter, ObjectName, ObjectReference, Reject, Statement};
 use sluicegate_nftables::{ObjectConfig, ObjectId, StatefulObject, TableId, read};
@@ -89,8 +88,10 @@ pub(super) fn count(protocol: Protocol) -> Statement {
 
 /// Returns the packets of a counter.
 fn packets(counter: &read::Object) -> Option<u64> {
-    let mut attributes = Attributes::new(&counter.data).flatten();
-    attributes.find(|attribute| attribute.kind == NFTA_COUNTER_PACKETS)?.be64().ok()
+    match counter.config()? {
+        ObjectConfig::Counter(counter) => Some(counter.packets),
+        _ => None,
+    }
 }
 
 /// `reject`, for TCP `reject with tcp reset`: while a socket connects, an ICMP error from the node's own output
@@ -113,6 +114,3 @@ const fn counter_name(protocol: Protocol) -> &'static str {
         Protocol::Sctp => "localhost-nodeport-rejected-sctp",
     }
 }
-
-/// `enum nft_counter_attributes` (`linux/netfilter/nf_tables.h`): the packets that a counter has counted.
-const NFTA_COUNTER_PACKETS: u16 = 2;

@@ -28,8 +28,10 @@ pub(super) fn offered(before: &[&str]) -> Vec<String> {
 
 /// A service as it stands behind `-t` and its like.
 fn address(id: &ServiceId) -> String {
-    let text = id.to_string();
-    text.split(' ').nth(1).unwrap_or_default().to_owned()
+    match id {
+        ServiceId::Virtual { endpoint, .. } => endpoint.to_string(),
+        ServiceId::Mark { mark, .. } => mark.to_string(),
+    }
 }
 
 fn listings() -> Vec<Listing> {

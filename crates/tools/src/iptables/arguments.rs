@@ -528,12 +528,12 @@ fn rule_number(word: &str) -> Result<u32, Failure> {
 
 /// Reads for how many seconds to wait for the lock.
 pub(super) fn seconds(word: &str) -> Result<u64, Failure> {
-    leading_number(word).ok_or_else(|| parameter("wait seconds not numeric"))
+    leading_u64(word).ok_or_else(|| parameter("wait seconds not numeric"))
 }
 
 /// Reads how often to look at the lock, which is not heeded any more.
 pub(super) fn interval(word: &str) -> Result<u64, Failure> {
-    match leading_number(word) {
+    match leading_u64(word) {
         None => Err(parameter("wait interval not numeric")),
         Some(interval @ 1_000_000..) => {
             Err(parameter(format!("too long usec wait {interval} > 999999 usec")))
@@ -545,9 +545,13 @@ pub(super) fn interval(word: &str) -> Result<u64, Failure> {
     }
 }
 
-/// Returns the number at the beginning of a word, as `sscanf("%i")` reads it: of what stands behind it the tool
-/// reads nothing.
-fn leading_number(word: &str) -> Option<u64> {
+fn leading_u64(word: &str) -> Option<u64> {
+    leading_number(word).0?.try_into().ok()
+}
+
+/// Returns the number at the beginning of a word, as strtoul(3) and `sscanf("%i")` read it, and what stands behind
+/// it. A number that is too large for them is the largest.
+pub(super) fn leading_number(word: &str) -> (Option<u128>, &str) {
     let word = word.trim_ascii_start();
     let hex = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     let (digits, radix) = match hex.filter(|hex| hex.starts_with(|c: char| c.is_ascii_hexdigit())) {
@@ -556,7 +560,12 @@ fn leading_number(word: &str) -> Option<u64> {
         None => (word, 10),
     };
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-    u64::from_str_radix(digits.get(..end)?, radix).ok()
+    match digits.split_at_checked(end) {
+        Some((number, rest)) if end > 0 => {
+            (Some(u128::from_str_radix(number, radix).unwrap_or(u128::MAX)), rest)
+        }
+        _ => (None, word),
+    }
 }
 
 /// Returns the match that an option behind `-p` loads, if the protocol has one.

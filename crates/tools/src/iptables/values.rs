@@ -3,6 +3,8 @@
 
 use sluicegate_iptables_save::{Condition, Family};
 
+use super::arguments::leading_number;
+
 /// How the tool says it: with the word as it stands for `{}`.
 enum Said {
     /// In these words.
@@ -83,25 +85,6 @@ pub(super) fn lacks(extension: &str, condition: Option<&Condition>) -> Option<&'
         return None;
     }
     LACKING.iter().find(|(of, _)| *of == extension).map(|(_, words)| *words)
-}
-
-/// Reads digits as strtoul(3) does, and returns what is behind them.
-fn leading_number(word: &str) -> (Option<u128>, &str) {
-    let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
-    let of_radix = |digits: &'static dyn Fn(char) -> bool, text: &str, radix| {
-        let end = text.find(|c: char| !digits(c)).unwrap_or(text.len());
-        let number = text.get(..end).filter(|text| !text.is_empty());
-        number.map(|number| (u128::from_str_radix(number, radix).unwrap_or(u128::MAX), end))
-    };
-    if let Some(text) = hexadecimal
-        && let Some((number, end)) = of_radix(&|c| c.is_ascii_hexdigit(), text, 16)
-    {
-        return (Some(number), text.get(end..).unwrap_or_default());
-    }
-    match of_radix(&|c| c.is_ascii_digit(), word, 10) {
-        Some((number, end)) => (Some(number), word.get(end..).unwrap_or_default()),
-        None => (None, word),
-    }
 }
 
 /// Extensions, options and how a wrong value of theirs is told.

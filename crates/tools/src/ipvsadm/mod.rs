@@ -157,6 +157,10 @@ fn restore() -> Result<String, Failure> {
         .read_to_string(&mut input)
         .map_err(|error| Failure::new(format!("standard input: {error}"), MISTAKE))?;
     let line = |line: &str| {
+        // Nobody is asked for the names in a comment.
+        if line.trim_start().starts_with('#') {
+            return format!("{line}\n");
+        }
         let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
         names::numbered(&words).join(" ") + "\n"
     };

@@ -7,10 +7,11 @@ use crate::iptables::hosts;
 
 /// Returns `address:port` with the names that both have, unless `numeric`.
 pub(super) fn endpoint(address: IpAddr, port: u16, protocol: &str, numeric: bool) -> String {
-    let named = |name: Option<String>| name.filter(|_| !numeric);
-    let host = named((!numeric).then(|| hosts::host(address)).flatten());
-    let port =
-        named((!numeric).then(|| hosts::service(port, protocol)).flatten()).unwrap_or(port.to_string());
+    let (host, service) = match numeric {
+        true => (None, None),
+        false => (hosts::host(address), hosts::service(port, protocol)),
+    };
+    let port = service.unwrap_or_else(|| port.to_string());
     match (address, host) {
         (IpAddr::V4(_), Some(host)) => format!("{host}:{port}"),
         (IpAddr::V4(address), None) => format!("{address}:{port}"),

@@ -129,36 +129,7 @@ fn fish_offers_the_names_that_the_kernel_has() {
     });
 }
 
-/// zsh completes in its line editor only, which wants a terminal: one shell makes it, and types a tab for another,
-/// whose `compadd` writes down what would be listed.
 #[test]
 fn zsh_offers_the_names_that_the_kernel_has() {
-    let settings = r#"
-        PROMPT=
-        fpath=($ZDOTDIR $fpath)
-        autoload -Uz compinit && compinit -u -d $ZDOTDIR/.dump
-        compadd() {
-            [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] && { builtin compadd "$@"; return }
-            local -a words
-            builtin compadd -A words "$@"
-            print -rl -- $words >> $ZDOTDIR/.offered
-        }
-        zle-line-init() print -n READY
-        zle -N zle-line-init
-        bindkey -e
-        bindkey '^I' complete-word
-    "#;
-    let drive = r#"
-        zmodload zsh/zpty
-        zpty inner "zsh -d -i"
-        zpty -r inner seen "*READY*"
-        zpty -w -n inner "$1"$'\t\C-uexit\n'
-        while zpty -r inner seen; do :; done
-        [[ -e .offered ]] && cat .offered; : > .offered"#;
-    compare("zsh", "_sluicegate_tools", 4, |folder, line| {
-        fs::write(folder.join(".zshrc"), settings).unwrap();
-        let mut zsh = Command::new("zsh");
-        zsh.args(["-f", "-c", drive, "-", line]).env("ZDOTDIR", folder);
-        zsh
-    });
+    compare("zsh", "_sluicegate_tools", 4, testns::zsh);
 }

@@ -769,7 +769,8 @@ fn namespace_thread<T: Send + 'static>(
 }
 
 fn wait_until_it_listens(process: u32) {
-    // Ours joins its group before it reads what is there: a change that comes meanwhile is no event. It sleeps when it has.
+    // Ours joins its group before it reads what is there: a change that comes meanwhile is no event. It sleeps
+    // when it has.
     let sleeps = || {
         let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))

@@ -195,6 +195,12 @@ impl Object {
         UserData::new(&self.user_data).comment()
     }
 
+    /// Returns its settings and state as values; `None` for a kind that has none here, and for malformed data.
+    #[must_use]
+    pub fn config(&self) -> Option<ObjectConfig> {
+        ObjectConfig::decode(self.object_kind, &self.data)
+    }
+
     /// Decodes the attributes of a message about an object.
     ///
     /// # Errors

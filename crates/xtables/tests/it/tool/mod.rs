@@ -67,8 +67,8 @@ impl Tool {
         // All network namespaces share the lock of the legacy tools; the others ignore the option.
         let command = [&[name.as_str(), "--wait=20"][..], arguments].concat();
         let mut output = feed(&command, input);
-        // Now and then ip6tables-legacy-restore 1.8.9 is killed (SIGSEGV in libip6tc) while it looks for a rule, before it
-        // has changed anything.
+        // Now and then ip6tables-legacy-restore 1.8.9 is killed (SIGSEGV in libip6tc) while it looks for a rule,
+        // before it has changed anything.
         if self.back_end == BackEnd::Legacy && output.status.code().is_none() {
             output = feed(&command, input);
         }
