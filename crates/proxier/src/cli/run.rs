@@ -482,12 +482,18 @@ mod tests {
                 let runtime = runtime().expect("threads");
                 let _ = runtime.block_on(runtime.spawn(async { panic!("on purpose") }));
             }
-            // As where the kernel gives no more threads: there is no room for the stack of one. The limit is below what is
-            // mapped already, for a little above it would leave room where a thread that starts gives its alignment back.
+            // As where the kernel gives no more threads: there is no room for the stack of one. Its own threads run by
+            // then, and the limit is below what is mapped already: while a thread starts, its first allocation maps
+            // and gives back 64 MB, which would leave room for the stack.
             "spawn" => {
                 use nix::sys::resource::{Resource, setrlimit};
 
                 let runtime = runtime().expect("threads");
+                let both = std::sync::Arc::new(std::sync::Barrier::new(2));
+                let started = [both.clone(), both].map(|both| runtime.spawn(async move { both.wait() }));
+                for started in started {
+                    runtime.block_on(started).expect("it runs");
+                }
                 setrlimit(Resource::RLIMIT_AS, 1 << 20, 1 << 20).expect("a lower limit");
                 let _ = runtime.block_on(runtime.spawn_blocking(|| ()));
             }
