@@ -52,6 +52,8 @@ pub struct OptionRow {
     /// Options of one group exclude each other; 0 means no group. Bits: an option may be of several.
     pub(crate) group: u8,
     pub(crate) needs: Option<&'static str>,
+    /// The tool prints its text as it is, without quotes.
+    unquoted: bool,
 }
 
 /// The address family that a rule is for: iptables or ip6tables.
@@ -224,6 +226,11 @@ impl OptionRow {
         self.name
     }
 
+    /// Returns whether iptables-save prints the value of this number as a string, in quotes unless it is plain.
+    pub(crate) fn is_quoted(&self, value: usize) -> bool {
+        !self.unquoted && self.values.get(value).is_some_and(|value| value.is_text())
+    }
+
     /// Returns the other names of the option.
     #[must_use]
     pub fn aliases(&self) -> &'static [&'static str] {
@@ -274,6 +281,7 @@ impl OptionRow {
             repeatable: false,
             group: 0,
             needs: None,
+            unquoted: false,
         }
     }
 
@@ -304,6 +312,11 @@ impl OptionRow {
 
     const fn group(mut self, group: u8) -> Self {
         self.group = group;
+        self
+    }
+
+    const fn unquoted(mut self) -> Self {
+        self.unquoted = true;
         self
     }
 

@@ -304,9 +304,7 @@ impl<W: fmt::Write> Separated<W> {
         let known = find(&module.name, Family::Ipv4).or_else(|| find(&module.name, Family::Ipv6));
         for option in &module.options {
             let row = known.and_then(|extension| extension.option(&option.name));
-            self.option(option, None, row.is_some(), |at| {
-                row.and_then(|row| row.values.get(at)).is_some_and(|value| value.is_text())
-            })?;
+            self.option(option, None, row.is_some(), |at| row.is_some_and(|row| row.is_quoted(at)))?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(crate) enum Value {
     OpenRange(u64),
     /// From 0 to 1.
     Probability,
-    /// Text of at most so many bytes, quoted as a string.
+    /// Text of at most so many bytes.
     Text(usize),
     /// Text that iptables cuts to so many bytes.
     Cut(usize),
@@ -117,7 +117,8 @@ pub(crate) enum Value {
 pub(crate) type Read = Result<String, Cow<'static, str>>;
 
 impl Value {
-    /// Returns whether iptables-save prints it as a string, in quotes unless it is plain.
+    /// Returns whether iptables-save prints it as a string, in quotes unless it is plain, or as it is: the row of the option
+    /// says which.
     pub(crate) fn is_text(self) -> bool {
         matches!(
             self,

@@ -32,8 +32,14 @@ pub(super) static MATCHES: &[Extension] = &[
         &[opt("ahspi", &[V::Range(u32::MAX as u64)]).not(), opt("ahlen", &[V::U32]).not(), flag("ahres")],
     )
     .v6(),
-    ext("bpf", &[opt("bytecode", &[V::Bytecode]).group(1), opt("object-pinned", &[V::Text(511)]).group(1)])
-        .whole(rules::one_of_them),
+    ext(
+        "bpf",
+        &[
+            opt("bytecode", &[V::Bytecode]).group(1),
+            opt("object-pinned", &[V::Text(511)]).unquoted().group(1),
+        ],
+    )
+    .whole(rules::one_of_them),
     ext("cgroup", &[opt("path", &[V::Text(511)]).not().group(1), opt("cgroup", &[V::U32]).not().group(1)])
         .whole(rules::one_of_them),
     ext(
@@ -132,7 +138,7 @@ pub(super) static MATCHES: &[Extension] = &[
             opt("hashlimit-above", &[V::Rate]).not().group(1),
             opt("hashlimit-burst", &[V::Burst]),
             opt("hashlimit-mode", &[V::ExactListOf(&["srcip", "srcport", "dstip", "dstport"])]),
-            opt("hashlimit-name", &[V::FileName(254)]).must(),
+            opt("hashlimit-name", &[V::FileName(254)]).unquoted().must(),
             opt("hashlimit-htable-size", &[V::U32]),
             opt("hashlimit-htable-max", &[V::U32]),
             opt("hashlimit-htable-gcinterval", &[V::Int(1, u32::MAX as u64)]),

@@ -35,7 +35,11 @@ pub(super) static MATCHES: &[Extension] = &[
     ext("nfacct", &[opt("nfacct-name", &[V::Name(31)]).must()]),
     ext(
         "osf",
-        &[opt("genre", &[V::Cut(31)]).not().must(), opt("ttl", &[V::Int(0, 2)]), opt("log", &[V::Int(0, 2)])],
+        &[
+            opt("genre", &[V::Cut(31)]).unquoted().not().must(),
+            opt("ttl", &[V::Int(0, 2)]),
+            opt("log", &[V::Int(0, 2)]),
+        ],
     )
     .v4()
     .protocols(&["tcp"])
@@ -83,14 +87,14 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "rateest",
         &[
-            opt("rateest1", &[V::Name(15)]).alias(&["rateest"]),
+            opt("rateest1", &[V::Name(15)]).unquoted().alias(&["rateest"]),
             flag("rateest-delta"),
             opt("rateest-bps1", &[V::BitRate]).maybe(),
             opt("rateest-pps1", &[V::U32]).maybe(),
             flag("rateest-lt").not().group(1),
             flag("rateest-gt").not().group(1),
             flag("rateest-eq").not().group(1),
-            opt("rateest2", &[V::Text(15)]),
+            opt("rateest2", &[V::Text(15)]).unquoted(),
             opt("rateest-bps2", &[V::BitRate]).alias(&["rateest-bps"]).maybe(),
             opt("rateest-pps2", &[V::U32]).alias(&["rateest-pps"]).maybe(),
         ],
@@ -114,7 +118,7 @@ pub(super) static MATCHES: &[Extension] = &[
             flag("reap").needs("seconds"),
             opt("hitcount", &[V::U32]),
             flag("rttl"),
-            opt("name", &[V::FileName(199)]),
+            opt("name", &[V::FileName(199)]).unquoted(),
             opt("mask", &[V::Host]),
             flag("rsource").group(2),
             flag("rdest").group(2),

@@ -61,8 +61,8 @@ pub(super) static TARGETS: &[Extension] = &[
         "CT",
         &[
             flag("notrack"),
-            opt("helper", &[V::Text(15)]),
-            opt("timeout", &[V::Text(31)]),
+            opt("helper", &[V::Text(15)]).unquoted(),
+            opt("timeout", &[V::Text(31)]).unquoted(),
             opt("ctevents", &[V::ExactListOf(l::CONNTRACK_EVENTS)]),
             opt("expevents", &[V::ExactListOf(&["new"])]),
             opt("zone-orig", &[V::Zone]),
@@ -133,7 +133,7 @@ pub(super) static TARGETS: &[Extension] = &[
         &[
             // The kernel counts milliseconds in an int.
             opt("timeout", &[V::Int(1, 2_147_482)]).must(),
-            opt("label", &[V::CutFileName(27)]).must(),
+            opt("label", &[V::CutFileName(27)]).unquoted().must(),
             flag("alarm"),
         ],
     ),
@@ -202,7 +202,7 @@ pub(super) static TARGETS: &[Extension] = &[
     ext(
         "RATEEST",
         &[
-            opt("rateest-name", &[V::Cut(15)]).must(),
+            opt("rateest-name", &[V::Cut(15)]).unquoted().must(),
             opt("rateest-interval", &[V::RateTime]).must(),
             opt("rateest-ewmalog", &[V::RateTime]).must(),
         ],
@@ -216,7 +216,7 @@ pub(super) static TARGETS: &[Extension] = &[
         .tables(&["filter"])
         .chains(&["INPUT", "FORWARD", "OUTPUT"])
         .in_kernel(rules::reject),
-    ext("SECMARK", &[opt("selctx", &[V::Text(255)]).must()]).tables(&["mangle", "security"]),
+    ext("SECMARK", &[opt("selctx", &[V::Text(255)]).unquoted().must()]).tables(&["mangle", "security"]),
     ext(
         "SET",
         &[

@@ -126,8 +126,7 @@ fn as_saved(module: &Module<'_>, option: &OptionUse<'_>, family: Family) -> Stri
     let mut text = if option.negated { "! ".to_owned() } else { String::new() };
     text.push_str(&option.name);
     for (at, value) in option.values.as_slice().iter().enumerate() {
-        let is_text = row.and_then(|row| row.values.get(at)).is_some_and(|value| value.is_text());
-        let quoted = quote(value).ok().filter(|_| is_text);
+        let quoted = quote(value).ok().filter(|_| row.is_some_and(|row| row.is_quoted(at)));
         text.push(' ');
         text.push_str(quoted.as_deref().unwrap_or(value));
     }
@@ -145,7 +144,7 @@ const MATCHES: &[Form] = &[
             ("limit-iface-out", "limit-out", ""),
         ],
     ),
-    ("cgroup", "cgroup", &[("cgroup", "{}", "! {}")]),
+    ("cgroup", "cgroup", &[("path", "{}", "! {}"), ("cgroup", "{}", "! {}")]),
     (
         "cluster",
         "cluster",
