@@ -26,7 +26,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -277,6 +277,21 @@ pub fn feed(command: &[&str], input: &str) -> Output {
         });
         child.wait_with_output().expect("a child can be waited for")
     })
+}
+
+/// Returns rules of iptables with names for the timers of `IDLETIMER` that no other caller gets.
+///
+/// These names are the machine's and not a namespace's, and the kernel takes a timer off its list before it removes its file
+/// in sysfs (xt_idletimer.c of Linux 6.18): while a namespace goes, a rule with the same name is refused (EEXIST) in any other.
+#[must_use]
+pub fn own_timers(rules: &str) -> String {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let own = format!("--label {}.{}.", std::process::id(), CALLS.fetch_add(1, Ordering::Relaxed));
+    let line = |line: &str| {
+        let own = if line.contains("-j IDLETIMER") { own.as_str() } else { "--label " };
+        line.replace("--label ", own)
+    };
+    rules.split_inclusive('\n').map(line).collect()
 }
 
 /// Returns the path of an example of the package under test, which cargo builds beside its tests.

@@ -128,7 +128,8 @@ fn what_the_tool_wrote_is_listed_as_the_tool_saves_it() {
 fn what_is_written_here_has_the_bytes_and_the_save_of_the_tool() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
         let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
-        let input = each_in_its_chain(&tool.corpus());
+        let cases = tool.corpus();
+        let input = each_in_its_chain(&cases);
         let tables: Vec<_> = input.lines().filter_map(|line| line.strip_prefix('*')).collect();
         let (saved, entries) = theirs.run(|| {
             tool.sets();
@@ -143,7 +144,7 @@ fn what_is_written_here_has_the_bytes_and_the_save_of_the_tool() {
             let save = Save::parse(&input).unwrap();
             client.restore(&save, Restore::default().flush()).unwrap();
             for (table, theirs) in tables.iter().zip(entries) {
-                tool.assert_same_entries(&client.raw(table).unwrap().entries, &theirs, table, &tool.corpus());
+                tool.assert_same_entries(&client.raw(table).unwrap().entries, &theirs, table, &cases);
             }
             assert_same(&tool.save(""), &saved, &tool.name("-save"));
         });
@@ -180,9 +181,9 @@ fn every_codec_was_compared_with_what_the_tool_wrote() {
 #[test]
 fn each_finds_the_rules_of_the_other_by_their_words() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
-        let cases = tool.corpus();
-        let input = each_in_its_chain(&cases);
         netns(|| {
+            let cases = tool.corpus();
+            let input = each_in_its_chain(&cases);
             tool.sets();
             let client = tool.legacy();
             client.restore(&Save::parse(&input).unwrap(), Restore::default()).unwrap();
@@ -191,6 +192,8 @@ fn each_finds_the_rules_of_the_other_by_their_words() {
             assert_eq!(tool.save("").lines().filter(|line| line.starts_with("-A")).count(), 0);
         });
         netns(|| {
+            let cases = tool.corpus();
+            let input = each_in_its_chain(&cases);
             tool.sets();
             let client = tool.legacy();
             tool.restore(&input, &["--noflush"]);

@@ -72,7 +72,8 @@ fn what_the_tool_wrote_is_listed_as_the_tool_saves_it() {
 fn what_is_written_here_has_the_bytecode_and_the_save_of_the_tool() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
         let (Some(theirs), Some(ours)) = (Netns::new(), Netns::new()) else { return };
-        let input = each_in_its_chain(&tool.corpus());
+        let cases = tool.corpus();
+        let input = each_in_its_chain(&cases);
         let (saved, bytecode, expressions) = theirs.run(|| {
             tool.sets();
             tool.restore(&input, &[]);
@@ -88,7 +89,7 @@ fn what_is_written_here_has_the_bytecode_and_the_save_of_the_tool() {
                 .filter(|(chain, code)| ours.get(*chain) != Some(code))
                 .map(|(chain, code)| {
                     let number = chain.split_once(" R").and_then(|(_, number)| number.parse::<usize>().ok());
-                    let words = number.map_or_else(String::new, |number| tool.corpus()[number].words.clone());
+                    let words = number.map_or_else(String::new, |number| cases[number].words.clone());
                     format!(
                         "{chain}: {words}\n{}--- the tool:\n{code}",
                         ours.get(chain).map_or("", |code| code)
@@ -157,10 +158,10 @@ fn a_long_prefix_of_nflog_is_written_whole() {
 #[test]
 fn each_finds_the_rules_of_the_other_by_their_words() {
     for tool in TOOLS.into_iter().filter(|tool| tool.here()) {
-        let cases = tool.corpus();
-        let input = each_in_its_chain(&cases);
         let rules = |save: &str| save.lines().filter(|line| line.starts_with("-A")).count();
         netns(|| {
+            let cases = tool.corpus();
+            let input = each_in_its_chain(&cases);
             tool.sets();
             tool.nft().restore(&Save::parse(&input).unwrap(), Restore::default()).unwrap();
             tool.restore(&for_each(&cases, "-C"), &["--noflush"]);
@@ -168,6 +169,8 @@ fn each_finds_the_rules_of_the_other_by_their_words() {
             assert_eq!(rules(&tool.save("")), 0);
         });
         netns(|| {
+            let cases = tool.corpus();
+            let input = each_in_its_chain(&cases);
             tool.sets();
             let client = tool.nft();
             tool.restore(&input, &["--noflush"]);

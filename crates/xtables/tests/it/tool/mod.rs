@@ -37,11 +37,13 @@ impl Tool {
             && (self.back_end == BackEnd::Legacy || have(&["nft"]))
     }
 
+    /// Returns the rules of the corpus, for one namespace or two that are there at the same time.
     pub(crate) fn corpus(self) -> Vec<Case> {
         let text = match self.family {
             Family::Ipv4 => include_str!("../../../../iptables-save/testdata/rules.v4"),
             Family::Ipv6 => include_str!("../../../../iptables-save/testdata/rules.v6"),
         };
+        let text = testns::own_timers(text);
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let cases = lines.map(|line| {
             let (place, words) = line.split_once(':').expect("TABLE CHAIN: WORDS");
