@@ -1,24 +1,18 @@
 //! The state of the cluster as it follows a source: updates in, [`Cluster`] out.
 //!
-//! An invalid item of an object is left out by itself, and reported; so is an object without anything valid
-//! to use. A service that the kernel refuses is left out, and retried when it changes, and after a time that
-//! doubles with each refusal.
+//! What is invalid is left out and reported, as `source::entry` says. A service that the kernel refuses is left
+//! out as well, and retried when it changes, and after a time that doubles with each refusal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::networking::v1::ServiceCIDR;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use sluicegate_services::{
-    Changes, Cluster, Converted, Invalid, Node, Service, ServiceName, Slice, SliceName,
-};
+use sluicegate_services::{Changes, Cluster, Node, Service, ServiceName, Slice, SliceName};
 
+use crate::source::Object;
+use crate::source::entry::{Entry, Validated, service_of};
 use crate::source::update::{Kind, ObjectName, Update};
-use crate::source::{Object, service_cidrs};
 
 /// The properties of this node that flags set. They are known before its Node object, and override it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,20 +55,6 @@ pub struct Effect {
     pub problems: Vec<String>,
     /// Those of them that concern a service, by its own object or one of its slices.
     pub concerning: Vec<(ServiceName, String)>,
-}
-
-impl Effect {
-    /// Notes that the problems from this place on concern the service of this name.
-    fn concern(&mut self, from: usize, metadata: &ObjectMeta, name: Option<&str>) {
-        let problems = self.problems.get(from..).unwrap_or_default();
-        let namespace = metadata.namespace.as_deref().unwrap_or("default");
-        if problems.is_empty() {
-            return;
-        }
-        if let Ok(name) = ServiceName::new(namespace, name.unwrap_or_default()) {
-            self.concerning.extend(problems.iter().map(|problem| (name.clone(), problem.clone())));
-        }
-    }
 }
 
 /// The cluster, and the services that are left out of it.
@@ -215,9 +195,9 @@ impl World {
         let mut effect = Effect::default();
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
         match update {
-            Update::Apply(object) => self.list(object, &mut effect),
+            Update::Apply(object) => self.list(&object, &mut effect),
             Update::Delete(name) => self.delete(&name, &mut effect),
-            Update::Replace(kind, objects) => self.replace(kind, objects, &mut effect),
+            Update::Replace(kind, objects) => self.replace(kind, &objects, &mut effect),
             Update::Listing(kind) => self.begin_list(kind),
             Update::Listed(kind) => self.end_list(kind, &mut effect),
             Update::Unreadable(kind, name, _) => self.keep(kind, name.as_ref(), &mut effect),
@@ -288,94 +268,45 @@ impl World {
             .map(|(name, refused)| (name, refused.why.as_str()))
     }
 
-    fn set(&mut self, object: Object, effect: &mut Effect) {
-        let before = effect.problems.len();
-        match object {
-            Object::Service(object) => {
-                self.set_service(&object, effect);
-                effect.concern(before, &object.metadata, object.metadata.name.as_deref());
-            }
-            Object::EndpointSlice(object) => {
-                self.set_slice(&object, effect);
-                let labels = object.metadata.labels.as_ref();
-                let owner = labels.and_then(|labels| labels.get("kubernetes.io/service-name"));
-                effect.concern(before, &object.metadata, owner.map(String::as_str));
-            }
-            Object::Node(object) => self.set_node(&object, effect),
-            Object::ServiceCidr(object) => self.set_cidr(&object, effect),
+    fn set(&mut self, object: &Object, effect: &mut Effect) {
+        let Validated { entry, left_out, .. } = Validated::of(object);
+        let mut problems = match &entry {
+            Some(Entry::Service { name, service: Some(service), .. }) => self.warnings(name, service),
+            // What is wrong with the object of another node is that node's to report.
+            Some(Entry::Node(node)) if node.name != self.this.name => return self.set_other(node, effect),
+            _ => Vec::new(),
+        };
+        problems.extend(left_out.iter().map(ToString::to_string));
+        if let Some(name) = service_of(object) {
+            effect.concerning.extend(problems.iter().map(|problem| (name.clone(), problem.clone())));
+        }
+        effect.problems.append(&mut problems);
+        if let Some(entry) = entry {
+            self.put(entry);
         }
     }
 
-    fn set_service(&mut self, object: &core::Service, effect: &mut Effect) {
-        match Service::from_api(object) {
-            Ok(Converted { name, admission, left_out, not_served }) => {
-                self.cluster.set_not_served(&name, not_served);
-                let service = admission.accepted();
-                let warnings = service.iter().flat_map(|service| service.open_to_all(&name));
-                effect.problems.extend(warnings.map(|warning| warning.to_string()));
-                let unused = service.as_ref().and_then(|service| match self.without_schedulers {
-                    Some(why) => service.scheduler_not_used(&name, why),
-                    None => service.scheduler_without_effect(&name),
-                });
-                effect.problems.extend(unused.map(|warning| warning.to_string()));
-                let external = service.as_ref().map(|service| &*service.external_ips).unwrap_or_default();
-                if self.forbids_external_ips && !external.is_empty() {
-                    let list: Vec<_> = external.iter().map(ToString::to_string).collect();
-                    effect.problems.push(format!(
-                        "Service {name}: spec.externalIPs: {} left out: the configuration forbids external IPs",
-                        list.join(", ")
-                    ));
-                }
-                self.put(&name, service);
-                effect.problems.extend(left_out.iter().map(item_text));
-            }
-            Err(invalid) => {
-                let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
-                let name = ServiceName::new(namespace, object.metadata.name.as_deref().unwrap_or_default());
-                if let Ok(name) = &name {
-                    self.put(name, None);
-                }
-                effect.problems.push(match name {
-                    Ok(name) => format!("{invalid} (service {name} is left out)"),
-                    Err(_) => item_text(&invalid),
-                });
-            }
+    /// Returns what is valid of a service and has no effect here, or another than its author may believe.
+    fn warnings(&self, name: &ServiceName, service: &Service) -> Vec<String> {
+        let mut warnings: Vec<_> = service.open_to_all(name).map(|warning| warning.to_string()).collect();
+        let unused = match self.without_schedulers {
+            Some(why) => service.scheduler_not_used(name, why),
+            None => service.scheduler_without_effect(name),
+        };
+        warnings.extend(unused.map(|warning| warning.to_string()));
+        if self.forbids_external_ips && !service.external_ips.is_empty() {
+            let list: Vec<_> = service.external_ips.iter().map(ToString::to_string).collect();
+            warnings.push(format!(
+                "Service {name}: spec.externalIPs: {} left out: the configuration forbids external IPs",
+                list.join(", ")
+            ));
         }
+        warnings
     }
 
-    fn set_slice(&mut self, object: &EndpointSlice, effect: &mut Effect) {
-        match Slice::from_api(object) {
-            Ok(Converted { name, admission, left_out, .. }) => {
-                self.put_slice(&name, admission.accepted());
-                effect.problems.extend(left_out.iter().map(item_text));
-            }
-            Err(invalid) => {
-                effect.problems.push(item_text(&invalid));
-                let namespace = object.metadata.namespace.as_deref().unwrap_or("default");
-                let name = object.metadata.name.as_deref().unwrap_or_default();
-                self.put_slice(&slice_name(namespace, name), None);
-            }
-        }
-    }
-
-    fn set_node(&mut self, object: &core::Node, effect: &mut Effect) {
-        let (node, left_out) = Node::from_api(object);
-        if object.metadata.name.as_deref() != Some(self.this.name.as_str()) {
-            effect.is_other_node |= self.others.get(&node.name) != Some(&node);
-            self.others.insert(node.name.clone(), node);
-            return;
-        }
-        self.cluster.set_node(self.this.with(Some(&node)));
-        self.node = Some(node);
-        effect.problems.extend(left_out.iter().map(item_text));
-    }
-
-    fn set_cidr(&mut self, object: &ServiceCIDR, effect: &mut Effect) {
-        let name = object.metadata.name.clone().unwrap_or_default();
-        let texts = object.spec.as_ref().and_then(|spec| spec.cidrs.as_deref()).unwrap_or_default();
-        let (cidrs, left_out) = service_cidrs(&name, texts);
-        self.put_cidr(&name, cidrs);
-        effect.problems.extend(left_out.iter().map(item_text));
+    fn set_other(&mut self, node: &Node, effect: &mut Effect) {
+        effect.is_other_node |= self.others.get(&node.name) != Some(node);
+        self.others.insert(node.name.clone(), node.clone());
     }
 
     fn delete(&mut self, name: &ObjectName, effect: &mut Effect) {
@@ -383,24 +314,23 @@ impl World {
             ObjectName::Service { namespace, name } => {
                 // A service with an invalid name was never added.
                 if let Ok(name) = ServiceName::new(namespace, name) {
-                    self.cluster.set_not_served(&name, Vec::new());
-                    self.put(&name, None);
+                    self.put(Entry::no_service(name));
                 }
             }
-            ObjectName::EndpointSlice { namespace, name } => {
-                self.put_slice(&slice_name(namespace, name), None);
-            }
+            ObjectName::EndpointSlice { namespace, name } => self.put(Entry::no_slice(namespace, name)),
             ObjectName::Node { name } => {
                 if *name == self.this.name {
                     self.lose_node();
                 }
                 effect.is_other_node |= self.others.remove(name).is_some();
             }
-            ObjectName::ServiceCidr { name } => self.put_cidr(name, Vec::new()),
+            ObjectName::ServiceCidr { name } => {
+                self.put(Entry::ServiceCidr { name: name.clone(), cidrs: Vec::new() });
+            }
         }
     }
 
-    fn replace(&mut self, kind: Kind, objects: Vec<Object>, effect: &mut Effect) {
+    fn replace(&mut self, kind: Kind, objects: &[Object], effect: &mut Effect) {
         self.begin_list(kind);
         let names: BTreeSet<ObjectName> = objects.iter().map(ObjectName::of).collect();
         self.unlisted.entry(kind).or_default().retain(|name| !names.contains(name));
@@ -444,10 +374,10 @@ impl World {
     }
 
     /// Sets an object, which may be one of a list.
-    fn list(&mut self, object: Object, effect: &mut Effect) {
+    fn list(&mut self, object: &Object, effect: &mut Effect) {
         // Nearly always there is no list, and of the first one nothing is known before.
         if self.unlisted.values().any(|names| !names.is_empty()) {
-            let name = ObjectName::of(&object);
+            let name = ObjectName::of(object);
             if let Some(names) = self.unlisted.get_mut(&name.kind()) {
                 names.remove(&name);
             }
@@ -484,27 +414,53 @@ impl World {
         }
     }
 
-    /// Sets a service, in the cluster or among those that are left out.
-    fn put(&mut self, name: &ServiceName, service: Option<Service>) {
-        let Some(entry) = self.left_out.get_mut(name) else { return self.cluster.set_service(name, service) };
-        if entry.service != service {
-            // It differs from the one that was refused.
-            entry.refused = None;
+    /// Puts what the cluster keeps of an object into it, but for a service that the kernel refuses.
+    fn put(&mut self, entry: Entry) {
+        match entry {
+            Entry::Service { name, service, not_served } if self.left_out.contains_key(&name) => {
+                self.cluster.set_not_served(&name, not_served);
+                self.put_refused(&name, service.map(|service| *service));
+            }
+            Entry::Node(node) => {
+                self.cluster.set_node(self.this.with(Some(&node)));
+                self.node = Some(*node);
+            }
+            entry => {
+                match &entry {
+                    Entry::Slice { slice: Some(slice), .. } => self.retry_owner(slice),
+                    Entry::ServiceCidr { name, cidrs } if cidrs.is_empty() => {
+                        self.cidrs.remove(name);
+                    }
+                    Entry::ServiceCidr { name, cidrs } => {
+                        self.cidrs.insert(name.clone(), cidrs.clone());
+                    }
+                    _ => {}
+                }
+                entry.put(&mut self.cluster);
+            }
         }
-        entry.service = service;
+    }
+
+    /// Sets a service that the kernel refuses. One that differs from what was refused is tried at once.
+    fn put_refused(&mut self, name: &ServiceName, service: Option<Service>) {
+        if let Some(entry) = self.left_out.get_mut(name) {
+            if entry.service != service {
+                entry.refused = None;
+            }
+            entry.service = service;
+        }
         self.settle(name);
     }
 
-    fn put_slice(&mut self, name: &SliceName, slice: Option<Slice>) {
-        let owner = slice.as_ref().map(|slice| slice.service.clone());
-        if let Some(owner) = owner.filter(|owner| self.left_out.contains_key(owner))
-            && !self.cluster.slices(&owner).any(|known| Some(known) == slice.as_ref())
+    /// Tries a refused service at once when one of its slices differs from those that it was refused with.
+    fn retry_owner(&mut self, slice: &Slice) {
+        let owner = &slice.service;
+        if let Some(entry) = self.left_out.get_mut(owner)
+            && !self.cluster.slices(owner).any(|known| known == slice)
         {
-            // It differs from the one that was refused.
-            self.left_out.entry(owner.clone()).and_modify(|entry| entry.refused = None);
-            self.settle(&owner);
+            entry.refused = None;
+            self.settle(owner);
         }
-        self.cluster.set_slice(name, slice);
     }
 
     /// Returns a service to the cluster when there is no reason left to leave it out.
@@ -517,15 +473,6 @@ impl World {
         }
     }
 
-    fn put_cidr(&mut self, name: &str, cidrs: Vec<IpNet>) {
-        self.cluster.set_service_cidr(name, &cidrs);
-        if cidrs.is_empty() {
-            self.cidrs.remove(name);
-        } else {
-            self.cidrs.insert(name.to_owned(), cidrs);
-        }
-    }
-
     /// Handles a deleted Node object: its last state stays in use, but load balancers should send nothing new
     /// here.
     fn lose_node(&mut self) {
@@ -533,15 +480,6 @@ impl World {
             self.cluster.set_node(Node { is_leaving: true, ..self.this.with(Some(&node)) });
         }
     }
-}
-
-fn slice_name(namespace: &str, name: &str) -> SliceName {
-    SliceName { namespace: namespace.into(), name: name.into() }
-}
-
-/// Formats an item that is left out while the rest of its object is used.
-fn item_text(invalid: &Invalid) -> String {
-    format!("{invalid} (left out)")
 }
 
 /// The longest time until a refused service is retried.

@@ -9,6 +9,7 @@
 //!   send [`update::Update`]s.
 
 mod document;
+pub(crate) mod entry;
 mod error;
 mod json;
 #[cfg(feature = "kube")]
@@ -40,8 +41,6 @@ use crate::yaml::{self, Fault};
 use document::Flow;
 
 pub use error::{Error, ManifestError};
-#[cfg(feature = "daemon")]
-pub(crate) use manifests::service_cidrs;
 pub use manifests::{Manifests, Problem};
 #[cfg(feature = "daemon")]
 pub use watch::watch;

@@ -204,8 +204,8 @@ fn a_change_of_one_endpoint_sends_a_few_elements_and_reads_nothing_back() {
         assert_ne!(fewer, EXAMPLE);
         let mut found = Manifests::default();
         source::read_str("services.yaml", &fewer, |manifest| found.add(manifest)).unwrap();
-        for (name, slice) in found.slices {
-            cluster.set_slice(&name, Some(slice));
+        for (name, slice) in found.slices() {
+            cluster.set_slice(name, Some(slice.clone()));
         }
         let synced = applier.sync(&mut cluster, Instant::now()).unwrap();
         assert_eq!((synced.found, synced.batches), (FoundHow::Changed, 1));

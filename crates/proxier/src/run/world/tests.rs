@@ -1,5 +1,7 @@
 //! Updates in any order, good and bad.
 
+use std::path::Path;
+
 use sluicegate_services::Family;
 
 use super::*;
@@ -67,6 +69,69 @@ fn an_invalid_endpoint_or_slice_leaves_its_service_in_place() {
     assert!(endpoints(&world).is_empty(), "nothing of the slice can be used, and its service stays");
     world.apply(Update::Apply(slice("10.0.0.4")));
     assert_eq!(endpoints(&world), ["10.0.0.4:8080"]);
+}
+
+#[test]
+fn objects_that_are_followed_are_judged_as_those_that_are_read_once() {
+    let mut manifests = source::Manifests::default();
+    let mut world = world();
+    let mut told = Vec::new();
+    let objects = [
+        service("10.96.0.1"),
+        slice("10.0.0.1]}, {addresses: [10.0.0.999"),
+        object(
+            "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: bad}\n\
+             spec: {clusterIP: 10.96.0, ports: [{port: 80}]}\n",
+        ),
+        object(
+            "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: Bad.Name}\n\
+             spec: {clusterIP: 10.96.0.2, ports: [{port: 80}]}\n",
+        ),
+        object(
+            "apiVersion: v1\nkind: Service\nmetadata: {namespace: demo, name: headless}\n\
+             spec: {clusterIP: None, externalIPs: [192.0.2.1], ports: [{port: 80}]}\n",
+        ),
+        object(
+            "apiVersion: networking.k8s.io/v1\nkind: ServiceCIDR\nmetadata: {name: c}\n\
+             spec: {cidrs: [10.96.0.0/12, nonsense]}\n",
+        ),
+    ];
+    for object in objects {
+        told.extend(world.apply(Update::Apply(object.clone())).problems);
+        let origin = source::Origin { file: Path::new("f").into(), document: 1, line: 1 };
+        manifests.add(source::Manifest { object, origin, unknown: Vec::new() });
+    }
+    let (cluster, problems) = manifests.into_cluster(world.cluster().node().clone());
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        told.iter().map(|text| format!("f, document 1, line 1: {text}")).collect::<Vec<_>>()
+    );
+    assert_eq!(problems.len(), 4, "{problems:?}");
+    let content = |cluster: &Cluster| {
+        let not_served: Vec<_> =
+            cluster.not_served().map(|(name, addresses)| (name.clone(), addresses.to_vec())).collect();
+        let ports = format!("{:?}", cluster.ports(&web(), Family::Ipv4));
+        let networks: Vec<_> = cluster.service_cidrs(Family::Ipv4).collect();
+        (cluster.service_count(), not_served, ports, networks)
+    };
+    assert_eq!(content(&cluster), content(world.cluster()));
+    assert_eq!((content(&cluster).0, content(&cluster).1.len()), (1, 1));
+}
+
+#[test]
+fn what_an_object_is_not_served_at_is_forgotten_when_it_becomes_invalid() {
+    let mut world = world();
+    let headless = |ip: &str| {
+        object(&format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: web}}\n\
+             spec: {{clusterIP: {ip}, externalIPs: [192.0.2.1], ports: [{{port: 80}}]}}\n"
+        ))
+    };
+    world.apply(Update::Apply(headless("None")));
+    assert_eq!(world.cluster().not_served().count(), 1);
+    world.apply(Update::Apply(headless("10.96.0")));
+    assert_eq!(world.cluster().not_served().count(), 0);
 }
 
 #[test]

@@ -139,5 +139,5 @@ fn a_misspelt_field_is_named_with_its_path_and_the_rest_is_used() {
             "f.json, document 1, line 1: endpoints[0].conditions.redy: there is no such field",
         ]
     );
-    assert_eq!((all.services.len(), all.slices.len(), all.problems.len()), (1, 1, 0));
+    assert_eq!((all.services().count(), all.slices().count(), all.problems.len()), (1, 1, 0));
 }
