@@ -489,7 +489,7 @@ mod tests {
                 use nix::sys::resource::{Resource, setrlimit};
 
                 let runtime = runtime().expect("threads");
-                let both = std::sync::Arc::new(std::sync::Barrier::new(2));
+                let both = Arc::new(std::sync::Barrier::new(2));
                 let started = [both.clone(), both].map(|both| runtime.spawn(async move { both.wait() }));
                 for started in started {
                     runtime.block_on(started).expect("it runs");
