@@ -58,17 +58,31 @@ pub(crate) fn build(session: &Session) -> Result<Built, String> {
     package(session, &program)
 }
 
-/// Builds the program and the image, and writes the files of a release. Returns their directory.
+/// Builds both programs and their images, and writes the files of a release. Returns their directory.
 pub(crate) fn release(session: &Session) -> Result<PathBuf, String> {
     let here = Place::of(session);
     let program = program(session, &here, &folders(&[&here]))?;
     let built = package(session, &program)?;
-    gather(session, &program, &built)
+    gather(session, &program, &built, &tools(session)?, &build_tools(session)?)
 }
 
-/// Writes the files of a release with this program and its image.
-fn gather(session: &Session, program: &Path, built: &Built) -> Result<PathBuf, String> {
-    release::gather(session, program, &documents(session, PACKAGE, FEATURES)?, &built.archive)
+/// Writes the files of a release with these programs and their images.
+fn gather(
+    session: &Session,
+    program: &Path,
+    built: &Built,
+    tools: &Path,
+    built_tools: &Built,
+) -> Result<PathBuf, String> {
+    let mut documents = Vec::new();
+    for (package, arguments) in [(PACKAGE, FEATURES), (TOOLS, &[])] {
+        // The licences of the project are the same for both, those of the crates in a program are its own.
+        for (name, content) in self::documents(session, package, arguments)? {
+            let name = if name == LICENCES { format!("{name}-{package}") } else { name };
+            documents.push((name, content));
+        }
+    }
+    release::gather(session, &[(program, &built.archive), (tools, &built_tools.archive)], &documents)
 }
 
 fn package(session: &Session, program: &Path) -> Result<Built, String> {
@@ -80,7 +94,8 @@ fn package(session: &Session, program: &Path) -> Result<Built, String> {
 }
 
 /// Builds the tools and their image, in the directory `oci-tools`: the program in `/usr/sbin`, with a link of
-/// each name of a tool beside it, to be copied into other images.
+/// each name of a tool beside it, to be copied into other images; its page and completions where shells and man(1)
+/// look.
 pub(crate) fn build_tools(session: &Session) -> Result<Built, String> {
     let program = tools(session)?;
     let size = fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
@@ -129,6 +144,9 @@ fn tools_image(session: &Session, program: &Path) -> Result<Image, String> {
         permitted: None,
     }));
     files.extend(in_folder(&format!("usr/share/doc/{TOOLS}/"), documents(session, TOOLS, &[])?));
+    let pages =
+        release::pages(program)?.into_iter().map(|(name, content)| (release::installed(&name), content));
+    files.extend(in_folder("usr/share/", pages.collect()));
     let (version, labels) = described(session, TOOLS);
     Ok(Image {
         name: TOOLS.to_owned(),

@@ -105,8 +105,8 @@ enum Command {
         #[arg(value_parser = ["tools"])]
         what: Option<String>,
     },
-    /// The files of a release beside the packages, in target/release-files: program, man pages, completion,
-    /// licences, bill of materials, image, checksums
+    /// The files of a release beside the packages, in target/release-files: of the proxier and of the tools the
+    /// program, man pages, completion, licences, bill of materials, image; checksums
     Release,
     /// Programs of the distribution over our tools, compared with the tools that are installed
     Programs {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::children;
-use crate::session::{Session, shown};
+use crate::session::{Session, on_path, shown};
 
 /// Returns what is wrong with the versions, the order and the changelog of a release.
 pub(crate) fn inconsistencies(session: &Session) -> Result<Vec<String>, String> {
@@ -87,48 +87,46 @@ fn order(packages: &[&Value]) -> Result<Vec<String>, Vec<String>> {
     Ok(ordered)
 }
 
-/// Writes the files of a release into `release-files` of the target directory: the program with what it prints for
-/// packages (man pages, completion), the documents that the image has, the image, and the checksums of all.
+/// Writes the files of a release into `release-files` of the target directory: each program and its image, with what it
+/// prints for packages (man pages, completion), the documents that the images have, and the checksums of all.
 pub(crate) fn gather(
     session: &Session,
-    program: &Path,
+    programs: &[(&Path, &Path)],
     documents: &[(String, Vec<u8>)],
-    image: &Path,
 ) -> Result<PathBuf, String> {
     let directory = session.target().join("release-files");
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     if directory.exists() {
         fs::remove_dir_all(&directory).map_err(|error| failed(&directory, error))?;
     }
-    for folder in ["man1", "completions"] {
-        let folder = directory.join(folder);
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-    }
+    fs::create_dir_all(&directory).map_err(|error| failed(&directory, error))?;
     let write = |name: &str, content: &[u8]| {
         let path = directory.join(name);
+        let folder = path.parent().unwrap_or(&directory);
+        fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
         fs::write(&path, content).map_err(|error| failed(&path, error))
     };
-    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for (from, to) in [(program, name.as_str()), (image, &format!("{name}.tar"))] {
-        let to = directory.join(to);
-        fs::copy(from, &to).map_err(|error| failed(&to, error))?;
+    for (name, content) in documents {
+        write(name, content)?;
     }
-    for (document, content) in documents {
-        write(document, content)?;
-    }
-    let said = |words: &[&str]| output(Command::new(program).args(words));
-    write(&format!("man1/{name}.1"), said(&["man"])?.as_bytes())?;
-    let subcommands = subcommands(&said(&["--help"])?);
-    if subcommands.len() < 5 {
-        return Err(format!("expected subcommands in the help of {name}, found {subcommands:?}"));
-    }
-    for subcommand in subcommands {
-        write(&format!("man1/{name}-{subcommand}.1"), said(&["man", &subcommand])?.as_bytes())?;
-    }
-    for (shell, file) in
-        [("bash", name.clone()), ("zsh", format!("_{name}")), ("fish", format!("{name}.fish"))]
-    {
-        write(&format!("completions/{file}"), said(&["completions", shell])?.as_bytes())?;
+    for (program, image) in programs {
+        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for (from, to) in [(program, name.as_str()), (image, &format!("{name}.tar"))] {
+            let to = directory.join(to);
+            fs::copy(from, &to).map_err(|error| failed(&to, error))?;
+        }
+        let pages = pages(program)?;
+        for (page, content) in &pages {
+            write(page, content)?;
+        }
+        let scripts = pages.iter().filter(|(page, _)| page.starts_with("completions/"));
+        for (script, _) in scripts {
+            let shell = shell_of(script);
+            // Not every shell is everywhere; bash is.
+            if shell == "bash" || on_path(shell) {
+                session.run(Command::new(shell).arg("-n").arg(directory.join(script)))?;
+            }
+        }
     }
     let mut sums = Command::new("sh");
     // Of a file that is empty something went wrong before.
@@ -136,8 +134,45 @@ pub(crate) fn gather(
                   find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs sha256sum > ../release-sums && \
                   mv ../release-sums SHA256SUMS && sha256sum --quiet --check SHA256SUMS";
     session.run(sums.current_dir(&directory).args(["-c", script]))?;
-    session.run(Command::new("bash").arg("-n").arg(directory.join("completions").join(&name)))?;
     Ok(directory)
+}
+
+/// Returns the man pages and completions that a program prints, by the names that systems look for.
+pub(crate) fn pages(program: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let said = |words: &[&str]| output(Command::new(program).args(words)).map(String::into_bytes);
+    let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut pages = vec![(format!("man1/{name}.1"), said(&["man"])?)];
+    // A program of tools has no subcommands: the tools have pages of their own, of whoever wrote them.
+    for subcommand in subcommands(&String::from_utf8_lossy(&said(&["--help"])?)) {
+        pages.push((format!("man1/{name}-{subcommand}.1"), said(&["man", &subcommand])?));
+    }
+    // The function that zsh loads has the name of its file.
+    let scripts = [("bash", name.clone()), ("zsh", format!("_{name}")), ("fish", format!("{name}.fish"))];
+    for (shell, file) in scripts {
+        pages.push((format!("completions/{file}"), said(&["completions", shell])?));
+    }
+    Ok(pages)
+}
+
+/// Returns where a system has a file of [`pages`], below `/usr/share`.
+pub(crate) fn installed(page: &str) -> String {
+    let Some(script) = page.strip_prefix("completions/") else { return format!("man/{page}") };
+    match shell_of(page) {
+        "fish" => format!("fish/vendor_completions.d/{script}"),
+        "zsh" => format!("zsh/site-functions/{script}"),
+        _ => format!("bash-completion/completions/{script}"),
+    }
+}
+
+/// Returns the shell that reads a script of [`pages`].
+fn shell_of(script: &str) -> &'static str {
+    if script.ends_with(".fish") {
+        "fish"
+    } else if script.starts_with("completions/_") {
+        "zsh"
+    } else {
+        "bash"
+    }
 }
 
 /// Returns the subcommands that a help of clap lists.
@@ -194,6 +229,18 @@ mod tests {
         }
         let other = package("sluicegate-b", "1.2.4", &[]);
         assert!(inconsistencies_of(&[&a, &other], "").join("").contains("one version"));
+    }
+
+    #[test]
+    fn pages_are_installed_where_systems_look_for_them() {
+        for (page, place) in [
+            ("man1/p-run.1", "man/man1/p-run.1"),
+            ("completions/p", "bash-completion/completions/p"),
+            ("completions/_p", "zsh/site-functions/_p"),
+            ("completions/p.fish", "fish/vendor_completions.d/p.fish"),
+        ] {
+            assert_eq!(installed(page), place);
+        }
     }
 
     #[test]

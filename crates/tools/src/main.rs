@@ -11,7 +11,7 @@
 //! - [`nft`]: nft(8). [`iptables`]: iptables(8), iptables-save(8), iptables-restore(8), and those of ip6tables.
 //! - [`ipset`]: ipset(8). [`ipvsadm`]: ipvsadm(8). [`conntrack`]: conntrack(8).
 //! - [`chain_names`]: the names that kube-proxy gives to its chains.
-//! - [`install`]: the links. [`complete`]: what a shell offers for a word.
+//! - [`install`]: the links. [`complete`]: what a shell offers for a word. [`man`]: the page of the program.
 
 mod chain_names;
 mod complete;
@@ -20,6 +20,7 @@ mod install;
 mod ipset;
 mod iptables;
 mod ipvsadm;
+mod man;
 mod nft;
 mod output;
 
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         }
         Some("install") => install::main(&arguments),
         Some("completions") => complete::script(&arguments),
+        Some("man") => man::main(&arguments),
         Some("complete") => complete::main(&arguments),
         Some(word) if tool(OsStr::new(word)).is_some() => run(word, arguments),
         _ => {
@@ -120,7 +122,8 @@ fn printed(text: &str) -> ExitCode {
 fn usage() -> String {
     let mut text = format!(
         "usage: {PROGRAM} TOOL [ARGUMENT...]\n       {PROGRAM} install DIRECTORY    links of all names\n       \
-         {PROGRAM} completions bash|zsh|fish    the script of the shell\n\n\
+         {PROGRAM} completions bash|zsh|fish    the script of the shell\n       \
+         {PROGRAM} man    its page for man(1)\n\n\
          Called by one of these names, it is that tool:\n"
     );
     for names in NAMES.chunks(3) {

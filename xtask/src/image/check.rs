@@ -19,7 +19,10 @@ use testns::Netns;
 
 use super::bill::Bill;
 use super::elsewhere::{self, Twice};
-use super::{Built, FEATURES, LICENCES, PACKAGE, bill_name, gather, megabytes, package, target};
+use super::{
+    Built, FEATURES, LICENCES, PACKAGE, TOOLS, bill_name, build_tools, gather, megabytes, package, target,
+    tools,
+};
 use crate::report::Outcome;
 use crate::session::{Session, on_path, works};
 
@@ -39,8 +42,27 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
         built.size < LARGEST,
     );
     // As for a release, of either program.
-    let sums = |program: &Path| read(&gather(session, program, &built)?.join("SHA256SUMS"));
-    expect("the files of a release are the same", sums(&here)? == sums(&elsewhere)?);
+    let (tools, built_tools) = (tools(session)?, build_tools(session)?);
+    let sums =
+        |program: &Path| read(&gather(session, program, &built, &tools, &built_tools)?.join("SHA256SUMS"));
+    let files = sums(&here)?;
+    expect("the files of a release are the same", files == sums(&elsewhere)?);
+    let files = String::from_utf8_lossy(&files).into_owned();
+    for name in [PACKAGE, TOOLS] {
+        for file in [
+            name.to_owned(),
+            format!("{name}.tar"),
+            bill_name(name),
+            format!("{LICENCES}-{name}"),
+            format!("man1/{name}.1"),
+            format!("completions/{name}"),
+            format!("completions/_{name}"),
+            format!("completions/{name}.fish"),
+        ] {
+            let is_there = files.lines().any(|line| line.ends_with(&format!("  ./{file}")));
+            expect(&format!("{file} is among the files of a release"), is_there);
+        }
+    }
     let bill = Bill::of(session, PACKAGE, FEATURES)?;
     let (listed, compiled) = (bill.crates(), compiled(cargo, session)?);
     let odd: Vec<_> = listed.symmetric_difference(&compiled).collect();

@@ -575,7 +575,7 @@ fn standard_input() -> Result<String, Error> {
     Ok(text)
 }
 
-fn host_name() -> Result<String, Error> {
+pub(crate) fn host_name() -> Result<String, Error> {
     let path = PathBuf::from("/proc/sys/kernel/hostname");
     match std::fs::read_to_string(&path) {
         Ok(name) => Ok(name.trim().to_lowercase()),

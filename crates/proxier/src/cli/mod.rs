@@ -18,6 +18,7 @@ mod iptables;
 mod ipvs;
 mod leftovers;
 mod log;
+mod names;
 mod objects;
 pub(crate) mod output;
 mod pages;
@@ -77,6 +78,9 @@ enum Sub {
     /// Print a script for a shell that completes this program's words.
     #[command(hide = true)]
     Completions(pages::Completions),
+    /// Print the names that the last word of a line may be, for that script.
+    #[command(hide = true)]
+    Complete(names::Complete),
     /// Print a page for man(1).
     #[command(hide = true)]
     Man(pages::Man),
@@ -93,7 +97,9 @@ impl Sub {
             Self::Check(check) => Some((&mut check.proxy, &mut check.node)),
             Self::Explain(explain) => Some((&mut explain.proxy, &mut explain.node)),
             Self::Doctor(doctor) => Some((&mut doctor.proxy, &mut doctor.node)),
-            Self::Cleanup(_) | Self::Status(_) | Self::Completions(_) | Self::Man(_) => None,
+            Self::Cleanup(_) | Self::Status(_) | Self::Completions(_) | Self::Complete(_) | Self::Man(_) => {
+                None
+            }
         }
     }
 
@@ -142,6 +148,7 @@ pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) 
         Sub::Explain(explain) => explain.run(),
         Sub::Status(status) => status.run(),
         Sub::Completions(completions) => completions.run(Command::command()),
+        Sub::Complete(complete) => complete.run(&Command::command()),
         Sub::Man(man) => man.run(Command::command()),
     }
 }

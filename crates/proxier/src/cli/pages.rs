@@ -1,4 +1,5 @@
-//! `completions` and `man`, for those who package the program; hidden, as nobody else needs them.
+//! `completions` and `man`, for those who package the program; hidden, as nobody else needs them. What the scripts
+//! ask is in `names`.
 
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use clap_complete::Shell;
 
 use super::Error;
 use super::help::{ENVIRONMENT, HelpText};
+use super::names::{FLAGS, OF_SERVICES};
 use super::output::print;
 
 #[derive(Args)]
@@ -30,8 +32,45 @@ impl Completions {
             let [offered, found] = ["__subcmd__", "__"].map(|hyphen| name.replace('-', hyphen));
             script = script.replace(&format!("{offered}__"), &format!("{found}__"));
         }
-        print(&script)?;
+        print(&offering_names(script, self.shell, &program))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Has the script ask `complete` first. Those of other shells than Linux has offer no names.
+fn offering_names(mut script: String, shell: Shell, program: &Command) -> String {
+    match shell {
+        Shell::Bash => script + include_str!("names/script.bash"),
+        Shell::Zsh => {
+            script = script.replacen("_sluicegate-proxier() {", "_sluicegate-proxier_words() {", 1);
+            // What follows runs or registers the function that zsh loads by the name of the file.
+            let end = script.rfind("\nif [").unwrap_or(script.len());
+            script.insert_str(end, include_str!("names/script.zsh"));
+            script
+        }
+        Shell::Fish => {
+            script += include_str!("names/script.fish");
+            for subcommand in program.get_subcommands() {
+                let name = subcommand.get_name();
+                let mut offer = |of: &str| {
+                    script += &format!(
+                        "complete -c sluicegate-proxier -n '__fish_sluicegate_proxier_using_subcommand {name}' {of} \
+                         -a '(__sluicegate_proxier_names)'\n"
+                    );
+                };
+                let of_flags = |flag: &&str| {
+                    subcommand.get_arguments().any(|argument| argument.get_long() == Some(*flag))
+                };
+                for flag in FLAGS.iter().map(|(flag, _)| *flag).filter(of_flags) {
+                    offer(&format!("-l {flag} -r -f"));
+                }
+                if name == OF_SERVICES {
+                    offer("-f");
+                }
+            }
+            script
+        }
+        _ => script,
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Status {
     #[arg(value_name = "[NAMESPACE/]SERVICE")]
     services: Vec<String>,
     /// The address of the daemon's metrics server, which has its status as well.
-    #[arg(long, value_name = "IP[:PORT]", default_value = "127.0.0.1:10249")]
+    #[arg(long, value_name = "IP[:PORT]", default_value = DAEMON)]
     metrics_bind_address: BindAddress,
     /// Show each endpoint on a line of its own.
     #[arg(long)]
@@ -93,20 +93,7 @@ impl Status {
 
     /// Asks the daemon, and the kernel for flows.
     fn look(&self) -> Result<Value, Error> {
-        let Some(address) = self.metrics_bind_address.socket(METRICS_PORT) else {
-            return Err(Error::flag(
-                "--metrics-bind-address",
-                "expected the address of a daemon, found none",
-            ));
-        };
-        let failed = |reason: String| Error::flag(format!("the daemon at {address}"), reason);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let answer = runtime.map_err(Error::Runtime)?.block_on(async {
-            let asked = tokio::time::timeout(PATIENCE, ask(address));
-            asked.await.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
-        });
-        let mut status: Value = serde_json::from_str(&answer.map_err(failed)?)
-            .map_err(|error| failed(format!("expected a status of sluicegate-proxier, found {error}")))?;
+        let mut status = of(&self.metrics_bind_address, PATIENCE)?;
         self.select(&mut status)?;
         let flows = flows();
         if let Err(reason) = &flows {
@@ -131,10 +118,7 @@ impl Status {
         let Some(ports) = status["ports"].as_array_mut().filter(|_| !self.services.is_empty()) else {
             return Ok(());
         };
-        let of_port = |port: &Value| {
-            let name = port["name"].as_str().unwrap_or_default();
-            name.split_once(':').map_or(name, |(service, _)| service).to_owned()
-        };
+        let of_port = |port: &Value| service_of(port).unwrap_or_default();
         for wanted in &self.services {
             if !ports.iter().any(|port| is_called(&of_port(port), wanted)) {
                 let meant = nearest(wanted, ports.iter().map(of_port));
@@ -245,6 +229,27 @@ impl Status {
         }
         shown
     }
+}
+
+/// Returns the service of a port, `namespace/name`.
+pub(super) fn service_of(port: &Value) -> Option<String> {
+    let name = port["name"].as_str()?;
+    Some(name.split_once(':').map_or(name, |(service, _)| service).to_owned())
+}
+
+/// Asks a daemon for its status, and waits no longer than that.
+pub(super) fn of(daemon: &BindAddress, patience: Duration) -> Result<Value, Error> {
+    let Some(address) = daemon.socket(METRICS_PORT) else {
+        return Err(Error::flag("--metrics-bind-address", "expected the address of a daemon, found none"));
+    };
+    let failed = |reason: String| Error::flag(format!("the daemon at {address}"), reason);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let answer = runtime.map_err(Error::Runtime)?.block_on(async {
+        let asked = tokio::time::timeout(patience, ask(address));
+        asked.await.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())))
+    });
+    serde_json::from_str(&answer.map_err(failed)?)
+        .map_err(|error| failed(format!("expected a status of sluicegate-proxier, found {error}")))
 }
 
 /// Whether a service, `namespace/name`, is the one that somebody wrote, with or without the namespace.
@@ -389,6 +394,8 @@ fn clipped(text: &str, (columns, rows): (u16, u16)) -> String {
 const CLEAR: &str = "\u{1b}[H\u{1b}[J";
 /// The time over which connections a second are counted for one look.
 const RATE_OVER: Duration = Duration::from_secs(1);
+/// Where a daemon is asked, unless a flag says otherwise.
+pub(super) const DAEMON: &str = "127.0.0.1:10249";
 /// The longest time to wait for a daemon, which answers between two syncs.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The shortest interval of looks.

@@ -27,6 +27,7 @@ use tokio::time::Instant;
 
 use super::Answer;
 use super::connections::Connections;
+use crate::Visible;
 
 /// The address of a server: an IP address with or without a port, or none.
 ///
@@ -80,15 +81,22 @@ impl FromStr for BindAddress {
         let ip = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
         match ip.parse() {
             Ok(ip) => Ok(Self(Some((ip, None)))),
-            Err(_) => Err(BindAddressError),
+            Err(_) => Err(BindAddressError { found: text.to_owned() }),
         }
     }
 }
 
 /// A text that is not an address of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1)")]
-pub struct BindAddressError;
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected an IP address with or without a port (0.0.0.0:10256, [::]:10256, 127.0.0.1), found \"{}\"",
+    Visible(.found).clipped()
+)]
+#[non_exhaustive]
+pub struct BindAddressError {
+    /// The text.
+    pub found: String,
+}
 
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]

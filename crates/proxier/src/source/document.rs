@@ -23,6 +23,18 @@ pub(super) fn split(text: &str, is_json: bool) -> Box<dyn Iterator<Item = Result
     Box::new(yaml_parts(text).map(|(line, text)| Ok(Document::Yaml { line, text })))
 }
 
+/// Returns whether a text that nothing names YAML is to be read as JSON. Text that is neither is, where its first
+/// key is quoted, since then an error of JSON says more.
+pub(super) fn looks_like_json(text: &str) -> bool {
+    let Some(inside) = text.trim_start().strip_prefix('{') else { return false };
+    // YAML has keys without quotes, and lines between documents; no text of JSON begins a line so.
+    if !inside.trim_start().starts_with(['"', '}']) || text.contains("\n---") {
+        return false;
+    }
+    json::documents(text).all(|value| value.is_ok())
+        || yaml_parts(text).any(|(line, part)| yaml::parse(part, line).is_err())
+}
+
 /// A document before it is parsed.
 pub(super) enum Document<'a> {
     Yaml { line: usize, text: &'a str },

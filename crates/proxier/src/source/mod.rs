@@ -51,7 +51,7 @@ pub use watch::watch;
 /// A directory stands for the files in it (not in its subdirectories) whose names end in `.yaml`, `.yml` or
 /// `.json`, but for hidden ones, sorted by name. A file that is named is read whatever its name, but it must be a
 /// regular file of at most 1 GiB. It is read as JSON when its name ends in `.json`, or when its name ends in
-/// neither `.yaml` nor `.yml` and its text begins with `{`.
+/// neither `.yaml` nor `.yml` and its text is JSON, not YAML in braces (`{apiVersion: v1, ...}`).
 ///
 /// # Errors
 /// [`Error::Read`] when a file or directory cannot be read, [`Error::Manifests`] with *every* document that
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         match self.file.extension().and_then(|e| e.to_str()) {
             Some("json") => true,
             Some("yaml" | "yml") => false,
-            _ => text.trim_start().starts_with('{'),
+            _ => document::looks_like_json(text),
         }
     }
 

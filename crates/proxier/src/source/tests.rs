@@ -84,6 +84,31 @@ fn json_documents_may_follow_one_another() {
 }
 
 /// As an editor's lock (a link that leads nowhere) and copies of other systems.
+/// `-` and files of other names.
+#[test]
+fn text_in_braces_without_a_name_is_json_or_yaml_by_what_it_is() {
+    let service = |name: &str| vec![("Service", name.to_owned(), 1, 1)];
+    let json = r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}"#;
+    for text in [
+        json.to_owned(),
+        "{apiVersion: v1, kind: Service, metadata: {name: a}}".to_owned(),
+        "\n{ apiVersion: v1,\n  kind: Service, metadata: {name: a}}\n".to_owned(),
+        r#"{"apiVersion": v1, "kind": Service, "metadata": {"name": "a"}}"#.to_owned(),
+        format!("{json} # the same"),
+    ] {
+        let mut found = outline("standard input", &text);
+        found[0].3 = 1;
+        assert_eq!(found, service("a"), "{text}");
+    }
+    let two = outline("standard input", &format!("{json}\n---\n{json}\n"));
+    assert_eq!((two.len(), two[1].2), (2, 2), "{two:?}");
+    // What is neither is told in the words of the one that it was meant as.
+    let said = |text: &str| read_all("standard input", text).expect_err("an error");
+    let (as_json, as_yaml) = (said(r#"{"kind": }{"#), said("{kind: [}"));
+    assert!(as_json.contains("line 1") && as_json.contains("expected value"), "{as_json}");
+    assert!(as_yaml.contains("line 1") && !as_yaml.contains("key must be a string"), "{as_yaml}");
+}
+
 #[test]
 fn hidden_files_of_a_directory_are_no_manifests() {
     let directory = std::env::temp_dir().join(format!("sluicegate-hidden-{}", std::process::id()));

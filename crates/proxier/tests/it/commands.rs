@@ -4,14 +4,17 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use crate::status::{Directory, Running};
 
 const EXAMPLE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../service-rules/testdata/kube-proxy/services.yaml");
 
 /// One command line for each subcommand that prints something and ends by itself.
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &["render", "--manifests", EXAMPLE],
     &["sync", "--hostname-override", "node", "--manifests", EXAMPLE],
     &["run", "--version=true"],
@@ -22,6 +25,7 @@ const COMMANDS: [&[&str]; 11] = [
     &["explain", "--from", "10.0.0.1", "--to", "172.30.10.1:80/tcp", "--manifests", EXAMPLE],
     &["status", "--metrics-bind-address", "127.0.0.1:1"],
     &["completions", "bash"],
+    &["complete", "sluicegate-proxier", "explain", "--manifests", EXAMPLE, "--to", ""],
     &["man"],
 ];
 
@@ -61,7 +65,7 @@ fn the_table_has_every_command() {
         assert!(COMMANDS.iter().any(|words| words[0] == name), "{name} is not among them");
     }
     let hidden = COMMANDS.iter().filter(|words| !named.iter().any(|name| name == words[0]));
-    assert_eq!(hidden.map(|words| words[0]).collect::<Vec<_>>(), ["completions", "man"]);
+    assert_eq!(hidden.map(|words| words[0]).collect::<Vec<_>>(), ["completions", "complete", "man"]);
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn tables_fit_the_terminal_and_are_lines_for_grep_elsewhere() {
 
 #[test]
 fn help_has_groups_and_examples() {
-    for words in COMMANDS.iter().filter(|words| !["completions", "man"].contains(&words[0])) {
+    for words in COMMANDS.iter().filter(|words| !["completions", "complete", "man"].contains(&words[0])) {
         let help = text(&run(&[words[0], "--help"]).stdout);
         assert!(help.contains("\nExamples:\n") && help.contains("\nExit status:\n"), "{help}");
     }
@@ -226,6 +230,101 @@ const OFFERED: &[(&[&str], &[&str])] = &[
     (&["sync", "--config", "ser"], &["services.yaml"]),
 ];
 
+/// What a shell offers of names, where a daemon has the example's services and `services.yaml` is the example.
+const NAMED: &[(&[&str], &[&str])] = &[
+    (&["status", "demo/d"], &["demo/dns"]),
+    (&["status", "ap"], &["api"]),
+    (&["status", "--endpoints", "demo/dns", "demo/w"], &["demo/web"]),
+    (&["status", "--metrics-bind-address", "127.0.0.1:1", "demo/w"], &[]),
+    (&["status", "nosuch"], &[]),
+    (&["explain", "--to", "172.30.10.3"], &["172.30.10.3:53/udp"]),
+    (&["explain", "--from", "10.244.1"], &["10.244.1.10", "10.244.1.20"]),
+    (&["explain", "--manifests", "node.yaml", "--to", "[fd"], &["[fd00::10]:80/tcp"]),
+    (&["explain", "--manifests", "node.yaml", "services.yaml", "--to=5"], &["--to=5.6.7.8:443/tcp"]),
+    (
+        &[
+            "explain",
+            "--manifests",
+            "node.yaml",
+            "services.yaml",
+            "--hostname-override",
+            "one",
+            "--to",
+            "192.168.0",
+        ],
+        &["192.168.0.2:31443/tcp"],
+    ),
+    (&["run", "--manifests", "node.yaml", "--hostname-override", "t"], &["two"]),
+    (&["explain", "--interface", "l"], &["lo"]),
+    (&["check", "--manifests", "ser"], &["services.yaml"]),
+];
+
+/// A name that a shell would take for more than a word is there, and is not offered.
+const NODES: &str = "\
+    {apiVersion: v1, kind: Node, metadata: {name: one}, status: {addresses: [{type: InternalIP, address: 192.168.0.2}]}}\n\
+    ---\n\
+    {apiVersion: v1, kind: Node, metadata: {name: two}}\n\
+    ---\n\
+    {apiVersion: v1, kind: Node, metadata: {name: 't;reboot'}}\n\
+    ---\n\
+    apiVersion: v1\n\
+    kind: Service\n\
+    metadata: {namespace: demo, name: six}\n\
+    spec: {clusterIP: 'fd00::10', clusterIPs: ['fd00::10'], ipFamilies: [IPv6], ports: [{port: 80}]}\n";
+
+/// Compares the names that a shell offers. `step` is 1, or more for a shell that takes long to start.
+fn compare_names(
+    shell: &str,
+    script: &str,
+    step: usize,
+    drive: impl Fn(&std::path::Path, &[&str]) -> Command + Sync,
+) {
+    testns::netns(|| {
+        let folder = Directory::new(&format!("names-{shell}"));
+        folder.write(script, &text(&run(&["completions", shell]).stdout));
+        folder.write("services.yaml", &std::fs::read_to_string(EXAMPLE).expect("the example"));
+        folder.write("node.yaml", NODES);
+        let manifests = folder.0.join("services.yaml");
+        let mut daemon = command(&["run", "--hostname-override", "node", "--manifests"]);
+        daemon.arg(manifests).stdout(Stdio::null()).stderr(Stdio::null());
+        let _daemon = Running(daemon.spawn().expect("it starts"));
+        let end = Instant::now() + Duration::from_secs(30);
+        while !text(&run(&["status"]).stdout).starts_with("ready") {
+            assert!(Instant::now() < end, "the daemon is not ready");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        for (words, expected) in NAMED.iter().step_by(step) {
+            let offered = offered(&folder.0, drive(&folder.0, words), words);
+            // Some names are those of options as well, which are offered where there is nothing else.
+            let offered: Vec<_> =
+                offered.iter().filter(|name| !expected.is_empty() || !name.starts_with('-')).collect();
+            assert_eq!(offered, *expected, "{shell} offers for {words:?}");
+        }
+    });
+}
+
+/// Runs what drives a shell in the folder, with the program where a shell looks for it, and returns what is offered,
+/// in the order of names.
+fn offered(folder: &std::path::Path, mut command: Command, words: &[&str]) -> Vec<String> {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
+    let path = program.parent().expect("a folder").display().to_string();
+    let path = format!("{path}:{}", std::env::var("PATH").unwrap_or_default());
+    command
+        .current_dir(folder)
+        .env("PATH", path)
+        .env("HOME", folder)
+        .env("TERM", "dumb")
+        .stdin(Stdio::null());
+    let output = command.output().expect("the shell can be started");
+    assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
+    let output = text(&output.stdout);
+    let words = output.lines().filter_map(|line| line.split_whitespace().next());
+    let mut offered: Vec<_> = words.map(str::to_owned).collect();
+    offered.sort_unstable();
+    offered.dedup();
+    offered
+}
+
 /// Compares what a shell offers: `drive` gets the directory of `OFFERED`, where `script` is the name of the
 /// shell's script, and the words.
 fn compare_offers(shell: &str, script: &str, drive: impl Fn(&std::path::Path, &[&str]) -> Command) {
@@ -234,56 +333,76 @@ fn compare_offers(shell: &str, script: &str, drive: impl Fn(&std::path::Path, &[
     std::fs::write(folder.join(script), run(&["completions", shell]).stdout).expect("a file");
     std::fs::write(folder.join("services.yaml"), "").expect("a file");
     for (words, expected) in OFFERED {
-        let mut command = drive(&folder, words);
-        command.current_dir(&folder).env("HOME", &folder).env("TERM", "dumb").stdin(Stdio::null());
-        let output = command.output().expect("the shell can be started");
-        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {}", text(&output.stderr));
-        let output = text(&output.stdout);
-        let mut offered: Vec<_> = output.lines().filter_map(|line| line.split_whitespace().next()).collect();
-        offered.sort_unstable();
-        offered.dedup();
+        let offered = offered(&folder, drive(&folder, words), words);
         assert_eq!(offered, *expected, "{shell} offers for {words:?}");
     }
     let _ = std::fs::remove_dir_all(folder);
 }
 
-#[test]
-fn bash_offers_subcommands_their_options_and_the_values_of_these() {
+fn bash(words: &[&str]) -> Command {
+    // What readline replaces begins behind `:` or `=`, and is printed with what stands before it.
     let drive = r#"
         . ./.script
         compopt() { :; } # it complains where no key was pressed
         COMP_WORDS=(sluicegate-proxier "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
         function=$(complete -p sluicegate-proxier | sed -n 's/.*-F \([^ ]*\).*/\1/p')
-        "$function" sluicegate-proxier "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-        printf '%s\n' "${COMPREPLY[@]}""#;
-    compare_offers("bash", ".script", |_, words| {
-        let mut bash = Command::new("bash");
-        bash.args(["--norc", "-c", drive, "-"]).args(words);
-        bash
-    });
+        last=${COMP_WORDS[COMP_CWORD]}
+        "$function" sluicegate-proxier "$last" "${COMP_WORDS[COMP_CWORD - 1]}"
+        kept=
+        [[ $last == *[:=]* ]] && kept=${last%"${last##*[:=]}"}
+        for offered in "${COMPREPLY[@]}"; do printf '%s\n' "$kept$offered"; done"#;
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", drive, "-"]).args(words);
+    bash
+}
+
+fn fish(words: &[&str]) -> Command {
+    let mut fish = Command::new("fish");
+    let line = format!("sluicegate-proxier {}", words.join(" "));
+    fish.args(["--no-config", "-c", &format!("source .script; complete -C {line:?}")]);
+    fish
+}
+
+fn zsh(folder: &std::path::Path, words: &[&str]) -> Command {
+    testns::zsh(folder, &format!("sluicegate-proxier {}", words.join(" ")))
+}
+
+#[test]
+fn bash_offers_subcommands_their_options_and_the_values_of_these() {
+    compare_offers("bash", ".script", |_, words| bash(words));
+}
+
+#[test]
+fn bash_offers_the_names_that_there_are() {
+    compare_names("bash", ".script", 1, |_, words| bash(words));
 }
 
 #[test]
 fn fish_offers_subcommands_their_options_and_the_values_of_these() {
-    if !testns::have(&["fish"]) {
-        return;
+    if testns::have(&["fish"]) {
+        compare_offers("fish", ".script", |_, words| fish(words));
     }
-    compare_offers("fish", ".script", |_, words| {
-        let mut fish = Command::new("fish");
-        let line = format!("sluicegate-proxier {}", words.join(" "));
-        fish.args(["-c", &format!("source .script; complete -C {line:?}")]);
-        fish
-    });
+}
+
+#[test]
+fn fish_offers_the_names_that_there_are() {
+    if testns::have(&["fish"]) {
+        compare_names("fish", ".script", 1, |_, words| fish(words));
+    }
 }
 
 #[test]
 fn zsh_offers_subcommands_their_options_and_the_values_of_these() {
-    if !testns::have(&["zsh"]) {
-        return;
+    if testns::have(&["zsh"]) {
+        compare_offers("zsh", "_sluicegate-proxier", zsh);
     }
-    compare_offers("zsh", "_sluicegate-proxier", |folder, words| {
-        testns::zsh(folder, &format!("sluicegate-proxier {}", words.join(" ")))
-    });
+}
+
+#[test]
+fn zsh_offers_the_names_that_there_are() {
+    if testns::have(&["zsh"]) {
+        compare_names("zsh", "_sluicegate-proxier", 3, zsh);
+    }
 }
 
 #[test]

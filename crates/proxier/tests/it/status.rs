@@ -68,7 +68,7 @@ impl Drop for Directory {
 }
 
 /// A process that is killed with its value.
-pub(crate) struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -58,7 +58,7 @@ fn offered(words: &[String]) -> Vec<String> {
         "conntrack" => conntrack::offered(&before),
         PROGRAM => match before.split_first() {
             None => {
-                let own = ["chain-names", "completions", "install"];
+                let own = ["chain-names", "completions", "install", "man"];
                 NAMES.into_iter().chain(own).map(str::to_owned).collect()
             }
             Some((&"completions", [])) => texts(["bash", "fish", "zsh"]),

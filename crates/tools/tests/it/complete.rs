@@ -131,5 +131,5 @@ fn fish_offers_the_names_that_the_kernel_has() {
 
 #[test]
 fn zsh_offers_the_names_that_the_kernel_has() {
-    compare("zsh", "_sluicegate_tools", 4, testns::zsh);
+    compare("zsh", "_sluicegate-tools", 4, testns::zsh);
 }

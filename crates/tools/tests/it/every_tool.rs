@@ -103,6 +103,34 @@ fn an_unknown_name_is_answered_with_those_that_are_known() {
     assert!(output.status.success() && output.stdout.starts_with(b"payload expression"));
 }
 
+/// groff names what it does not know of the page's language.
+#[test]
+fn the_page_of_the_program_is_one_and_names_every_tool() {
+    let page = Command::new(PROGRAM).arg("man").output().expect("it runs");
+    assert!(page.status.success() && page.stderr.is_empty());
+    let text = String::from_utf8(page.stdout).expect("text");
+    for name in
+        ["nft,", "ip6tables\\-legacy\\-restore,", "conntrack.", env!("CARGO_PKG_VERSION"), ".SH EXAMPLES"]
+    {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert!(!text.contains("NAMES") && !text.contains("VERSION"), "{text}");
+    let refused = Command::new(PROGRAM).args(["man", "nft"]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2));
+    if !testns::have(&["groff"]) {
+        return;
+    }
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sluicegate-tools.1");
+    std::fs::write(&file, &text).expect("a file");
+    let shown = Command::new("groff")
+        .args(["-man", "-ww", "-Tutf8", "-rLL=120n"])
+        .arg(&file)
+        .output()
+        .expect("it runs");
+    assert!(shown.stderr.is_empty(), "{}", String::from_utf8_lossy(&shown.stderr));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("conntrack in one program"));
+}
+
 #[test]
 fn links_replace_no_other_file() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("taken");
