@@ -232,9 +232,12 @@ pub enum Reason {
         /// `first` or `second`.
         which: &'static str,
     },
-    /// A surplus word.
+    /// A word that is not an option of the command.
     #[error("unknown argument '{0}'")]
     UnknownArgument(String),
+    /// A word behind all that the command takes.
+    #[error("expected the end of the command, found '{0}'")]
+    SurplusArgument(String),
     /// An option at the end of the line that needs a value.
     #[error("the option {0} lacks its value")]
     MissingValue(&'static str),
@@ -261,6 +264,7 @@ impl Reason {
                 | Self::NoCommand
                 | Self::MissingArgument { .. }
                 | Self::UnknownArgument(_)
+                | Self::SurplusArgument(_)
                 | Self::MissingValue(_)
                 | Self::NotInRestore(_)
                 | Self::Quote

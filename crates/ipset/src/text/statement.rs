@@ -156,7 +156,7 @@ impl<'l> Statement<'l> {
         let statement = Self::read(&mut arguments, &mut options, names)?;
         match arguments.words.next() {
             None => Ok((statement, options)),
-            Some(word) => Err(word.wrong(Reason::UnknownArgument(word.text.to_string()))),
+            Some(word) => Err(word.wrong(Reason::SurplusArgument(word.text.to_string()))),
         }
     }
 

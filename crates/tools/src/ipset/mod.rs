@@ -81,6 +81,9 @@ impl Program {
     /// Reads a command. Of a type that the kernel does not have, ipset says just that, whatever its options.
     fn parse<'w>(&mut self, words: Vec<Word<'w>>) -> Result<(Statement<'w>, Options), Failure> {
         let types: Vec<SetType> = words.iter().filter_map(|word| word.text.parse().ok()).collect();
+        // The tool reads its own options first, so that `-q` silences what is wrong with the command as well.
+        let quiet = |word: &Word| matches!(&*word.text, "-q" | "--q" | "-quiet" | "--quiet");
+        self.options.quiet |= words.iter().any(quiet);
         let failure = match Statement::parse(words, &self.names) {
             Ok(parsed) => return Ok(parsed),
             Err(failure) => failure,

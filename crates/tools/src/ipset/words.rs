@@ -3,7 +3,7 @@
 
 use sluicegate_ipset::netlink::Errno;
 use sluicegate_ipset::text::IgnoredOption;
-use sluicegate_ipset::{Reason, Refusal, SetType, ipset_errno as is};
+use sluicegate_ipset::{Protocol, Reason, Refusal, SetType, ipset_errno as is};
 
 /// The warning about options that have no effect.
 pub(super) fn warning(ignored: &[IgnoredOption]) -> String {
@@ -90,11 +90,13 @@ pub(super) fn reason(of: &Reason) -> String {
         }
         Reason::MissingArgument { command, .. } => format!("Missing mandatory argument to command {command}"),
         Reason::UnknownArgument(word) => format!("Unknown argument: `{word}'"),
+        Reason::SurplusArgument(word) => format!("Unknown argument {word}"),
         Reason::MissingValue("-output") => "Missing mandatory argument to option -o".to_owned(),
         Reason::MissingValue("-file") => "Missing mandatory argument to option -f".to_owned(),
         Reason::MissingValue(option) => format!("Missing mandatory argument of option `{option}'"),
         Reason::MissingOption(option) => format!("Mandatory option `{option}' is missing"),
         Reason::NotInRestore(command) => format!("Command `{command}' is invalid in restore mode."),
+        Reason::Icmp { text, name } => format!("Cannot parse {text} as an {name} type/code."),
         of => format!("Syntax error: {}", syntax(of)),
     }
 }
@@ -126,6 +128,28 @@ fn syntax(of: &Reason) -> String {
                 _ => ("Three elem separators", "two"),
             };
             format!("{found} in {text}, but settype {kind} supports {allowed}.")
+        }
+        Reason::IcmpFamily { protocol: Protocol::ICMPV6, .. } => {
+            "Protocol ICMPv6 can be used with family inet6 only".to_owned()
+        }
+        Reason::IcmpFamily { .. } => "Protocol ICMP can be used with family inet only".to_owned(),
+        Reason::PseudoPort(protocol) => {
+            format!("Protocol {protocol} can be used with pseudo port value 0 only.")
+        }
+        Reason::SkbMark(_) => {
+            "Invalid skbmark format, it should be:  MARK/MASK or MARK (see manpage)".to_owned()
+        }
+        Reason::SkbPrio(_) => "Invalid skbprio format, it should be:MAJOR:MINOR (see manpage)".to_owned(),
+        Reason::Mac(word) => format!("cannot parse '{word}' as ethernet address"),
+        Reason::Bracket(word) => format!("cannot find closing escape character ']' in {word}"),
+        Reason::NeedsRange(word) => format!("IP/cidr or IP-IP range must be specified: {word}"),
+        Reason::Bitmask { text, family } => format!(
+            "cannot parse {text}: resolving to IPv{} address failed\n\
+             Syntax error: bitmask is not valid for family = {family}",
+            if *family == sluicegate_ipset::Family::Ipv6 { 6 } else { 4 }
+        ),
+        Reason::Exclusive("netmask", "bitmask") => {
+            "bitmask and netmask are mutually exclusive, provide only one".to_owned()
         }
         Reason::Twice(option) => format!("{option} already specified"),
         Reason::OutputMode(word) => format!("unknown output mode '{word}'"),
