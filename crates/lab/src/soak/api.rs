@@ -288,7 +288,10 @@ impl Shared {
         let items: Vec<&Value> =
             state.objects.values().filter(|(of, _)| *of == path).map(|(_, object)| object).collect();
         let version = state.version.to_string();
-        let body = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": version}, "items": items});
+        // `/api/v1/services`, `/apis/discovery.k8s.io/v1/endpointslices`
+        let place = path.rsplit_once('/').map_or(path, |(place, _)| place);
+        let api = place.strip_prefix("/apis/").or_else(|| place.strip_prefix("/api/"));
+        let body = json!({"kind": kind, "apiVersion": api, "metadata": {"resourceVersion": version}, "items": items});
         let body = serde_json::to_vec(&body)?;
         let fault = state.draw(&Fault::OF_LIST, 3);
         drop(state);

@@ -178,7 +178,7 @@ pub(crate) struct ProxyArgs {
     /// nftables mode, and
     /// --iptables-localhost-nodeports in iptables mode.
     #[arg(long, value_name = "primary|CIDR,...")]
-    pub(crate) nodeport_addresses: Option<NodePortAddresses>,
+    pub(crate) nodeport_addresses: Vec<NodePortAddresses>,
     /// In iptables mode, serve node ports on 127.0.0.1 as well; this sets the sysctl
     /// `net.ipv4.conf.all.route_localnet`.
     #[arg(
@@ -253,7 +253,7 @@ impl ProxyArgs {
         fill(given, "pod_bridge_interface", &mut self.pod_bridge_interface, bridge);
         let prefix = config.interface_name_prefix.clone().map(Some);
         fill(given, "pod_interface_name_prefix", &mut self.pod_interface_name_prefix, prefix);
-        let node_ports = config.node_port_addresses.clone().map(Some);
+        let node_ports = config.node_port_addresses.clone().map(|addresses| vec![addresses]);
         fill(given, "nodeport_addresses", &mut self.nodeport_addresses, node_ports);
         let host_name = config.hostname_override.clone().map(Some);
         fill(given, "hostname_override", &mut node.hostname_override, host_name);
@@ -431,12 +431,15 @@ impl ProxyArgs {
         })
     }
 
-    /// Returns the addresses that serve node ports: those of the flag, or the default of the mode.
+    /// Returns the addresses that serve node ports: those of the flag, which may come several times, or the
+    /// default of the mode where it says none.
     pub(crate) fn node_port_addresses(&self) -> NodePortAddresses {
-        self.nodeport_addresses.clone().unwrap_or_else(|| match self.proxy_mode {
+        let mut said = self.nodeport_addresses.iter().flat_map(NodePortAddresses::entries).peekable();
+        match self.proxy_mode {
+            _ if said.peek().is_some() => said.collect(),
             Mode::Nftables => NodePortAddresses::default(),
             Mode::Iptables | Mode::Ipvs => NodePortAddresses::every(),
-        })
+        }
     }
 
     /// Returns the addresses that answer node ports of a family by the rules of the mode. `local` are those of

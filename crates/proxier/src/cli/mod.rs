@@ -11,6 +11,7 @@ mod conntrack;
 mod defaults;
 mod detect_local;
 mod doctor;
+mod empty;
 mod error;
 mod explain;
 mod help;
@@ -125,6 +126,7 @@ impl Sub {
 
 /// Runs a command line, whose first word is the name of the program. Prints usage when it is not valid.
 pub(crate) fn run(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<ExitCode, Error> {
+    let words = empty::left_out(words.into_iter().map(Into::into));
     let parsed = help::added(Command::command()).try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Ok((Command::from_arg_matches(&matches)?, matches)));
     let (mut command, matches) = match parsed {

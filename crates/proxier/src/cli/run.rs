@@ -35,6 +35,8 @@ use super::source::SourceArgs;
 use super::{Error, Given, config_file, iptables, ipvs, output, progress};
 
 #[derive(Args)]
+// As in kube-proxy the last one counts, or all where a flag has a list.
+#[command(args_override_self = true)]
 pub(crate) struct Run {
     #[command(flatten)]
     source: SourceArgs,

@@ -8,6 +8,14 @@ fn parse(body: &str) -> Result<Config, String> {
 }
 
 #[test]
+fn a_verbosity_that_kube_proxy_takes_is_no_error() {
+    let read = |level: &str| parse(&format!("logging: {{verbosity: {level}}}\n")).map(|c| c.verbosity);
+    assert_eq!(read("254").unwrap(), Some(254));
+    assert_eq!(read("1000").unwrap(), Some(u8::MAX));
+    assert!(read("-1").is_err() && read("4294967296").is_err());
+}
+
+#[test]
 fn fields_that_apply_are_read() {
     let config = parse(
         "mode: nftables

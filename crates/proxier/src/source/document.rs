@@ -106,8 +106,8 @@ pub(super) trait Value: Sized {
     fn head(&self) -> Result<Head, Fault>;
     /// Returns the elements, if the value is an array.
     fn elements(&self) -> Result<Option<Vec<Self>>, Fault>;
-    /// Returns the elements of `items`.
-    fn items(&self) -> Result<Vec<Self>, Fault>;
+    /// Returns the elements of `items`, if there are any or none is said.
+    fn items(&self) -> Result<Option<Vec<Self>>, Fault>;
     /// Deserializes the value. `path` is its path in messages (`items[3]`, or empty).
     /// Also returns the paths of the fields that its type does not have.
     fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Vec<String>), Fault>;
@@ -160,10 +160,10 @@ impl Value for yaml::Node<'_> {
         }
     }
 
-    fn items(&self) -> Result<Vec<Self>, Fault> {
+    fn items(&self) -> Result<Option<Vec<Self>>, Fault> {
         match self.get("items").map(|node| (&node.value, node)) {
-            None | Some((yaml::Value::Null, _)) => Ok(Vec::new()),
-            Some((yaml::Value::Sequence(items), _)) => Ok(items.to_vec()),
+            None | Some((yaml::Value::Null, _)) => Ok(None),
+            Some((yaml::Value::Sequence(items), _)) => Ok(Some(items.to_vec())),
             Some((_, node)) => Err(node.fault("items: expected a list".to_owned())),
         }
     }
@@ -198,6 +198,17 @@ impl Head {
         Some(Self { api_version: self.api_version.clone(), kind })
     }
 
+    /// Refuses a list without `items`, as a writer leaves it that stopped there: it does not say that there is
+    /// nothing. A kind of others may be called so and be no list.
+    fn without_items(&self, line: usize) -> Result<Flow, Fault> {
+        let is_mixed = self.texts() == (Service::API_VERSION, "List");
+        if is_mixed || self.element().is_some_and(|element| element.is_read()) {
+            let reason = format!("items: expected the list of {}, found none", self.texts().1);
+            return Err(Fault { line, column: None, reason });
+        }
+        Ok(Flow::Continue(()))
+    }
+
     /// Returns true for the head of an object that is read.
     fn is_read(&self) -> bool {
         let (version, kind) = self.texts();
@@ -222,7 +233,8 @@ fn objects<V: Value>(value: &V, sink: &mut dyn FnMut(Item) -> Flow) -> Result<Fl
     }
     let head = head(value)?;
     let Some(element) = head.element() else { return Ok(sink(object(value, &head, ""))) };
-    let mut items = value.items()?.into_iter().enumerate();
+    let Some(items) = value.items()? else { return head.without_items(value.line()) };
+    let mut items = items.into_iter().enumerate();
     Ok(items.try_for_each(|(index, item)| sink(list_item(&item, &element, &place(index, false)))))
 }
 
@@ -248,8 +260,11 @@ fn long(text: &str, line: usize, sink: &mut dyn FnMut(Item) -> Flow) -> Result<O
         let flow = sink(list_item(&item, &element, &place(index, is_array)));
         index += 1;
         flow
-    });
-    flow.map(Some)
+    })?;
+    match flow {
+        Some(flow) => Ok(Some(flow)),
+        None => head(&outline)?.without_items(line).map(Some),
+    }
 }
 
 fn head<V: Value>(value: &V) -> Result<Head, Fault> {

@@ -111,7 +111,7 @@ impl document::Value for Value<'_> {
         Ok(Some(self.with(items)))
     }
 
-    fn items(&self) -> Result<Vec<Self>, Fault> {
+    fn items(&self) -> Result<Option<Vec<Self>>, Fault> {
         #[derive(Deserialize)]
         struct Fields<'a> {
             #[serde(borrow)]
@@ -119,7 +119,7 @@ impl document::Value for Value<'_> {
         }
         let fields: Fields<'_> =
             serde_json::from_str(self.raw.get()).map_err(|e| fault(self.place(), &e, ""))?;
-        Ok(self.with(fields.items.unwrap_or_default()))
+        Ok(fields.items.map(|items| self.with(items)))
     }
 
     fn typed<T: DeserializeOwned>(&self, path: &str) -> Result<(T, Vec<String>), Fault> {

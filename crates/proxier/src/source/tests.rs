@@ -72,7 +72,8 @@ fn lists_give_their_items_with_their_own_lines() {
         {\"apiVersion\": \"v1\", \"kind\": \"Node\", \"metadata\": {\"name\": \"n\"}}\n]}\n";
     assert_eq!(outline("f.json", json), [("Service", "a".to_owned(), 1, 2), ("Node", "n".to_owned(), 1, 3)]);
     assert_eq!(outline("f.yaml", json).len(), 2, "JSON is YAML");
-    assert!(outline("f.yaml", "apiVersion: v1\nkind: ServiceList\nitems:\n").is_empty());
+    assert!(outline("f.yaml", "apiVersion: v1\nkind: ServiceList\nitems: []\n").is_empty());
+    assert!(outline("f.yaml", "apiVersion: example.com/v1\nkind: AllowList\nspec: {}\n").is_empty());
 }
 
 #[test]
@@ -260,6 +261,22 @@ fn what_does_not_parse_says_file_document_line_and_why() {
                 .to_owned(),
             "f.yaml, document 1, line 4: items[0] has no kind",
         ),
+        // What a writer leaves that stopped there.
+        (
+            "f.yaml",
+            "apiVersion: v1\nkind: List\nitems:\n".to_owned(),
+            "f.yaml, document 1, line 1: items: expected the list of List, found none",
+        ),
+        (
+            "f.yaml",
+            "apiVersion: discovery.k8s.io/v1\nkind: EndpointSliceList\nitem: []\n".to_owned(),
+            "f.yaml, document 1, line 1: items: expected the list of EndpointSliceList, found none",
+        ),
+        (
+            "f.json",
+            r#"{"apiVersion": "v1", "kind": "ServiceList", "items": null}"#.to_owned(),
+            "f.json, document 1, line 1: items: expected the list of ServiceList, found none",
+        ),
         ("f.yaml", "a: *b\n".to_owned(), "f.yaml, document 1, line 1, column 4: not YAML: "),
         (
             "f.json",
@@ -298,6 +315,8 @@ fn long_documents_mean_the_same_as_short_ones() {
         "- 1\n- []\n".to_owned(),
         "kind: List\napiVersion: v1\nitems:\n".to_owned(),
         "kind: List\napiVersion: v1\n".to_owned(),
+        "kind: AllowList\napiVersion: example.com/v1\n".to_owned(),
+        "kind: ServiceList\napiVersion: v1\nitems: []\n".to_owned(),
         "kind: List\napiVersion: v1\nitems: {a: b}\n".to_owned(),
         "kind: List\napiVersion: v1\nitems: text\n".to_owned(),
         format!("kind: List\napiVersion: v1\nitems:\n{a}kind: List\n"),

@@ -26,24 +26,24 @@ pub(crate) fn outline(text: &str, first_line: usize) -> Result<Option<Node<'_>>,
 }
 
 /// Passes the elements of a document to `sink`, one at a time, until it breaks: those of a sequence, or those
-/// of the entry `items` of a mapping, which may be null.
+/// of the entry `items` of a mapping. Returns `None` where that has none, or null.
 pub(crate) fn elements<'a>(
     text: &'a str,
     first_line: usize,
     sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
-) -> Result<ControlFlow<()>, Fault> {
-    let mut flow = ControlFlow::Continue(());
+) -> Result<Option<ControlFlow<()>>, Fault> {
+    let mut flow = None;
     let walked = Builder::new(text, first_line).document(|builder, event, place| {
         flow = match event {
             Event::MappingStart(..) => builder.items(sink)?,
-            Event::SequenceStart(..) => builder.each(1, sink)?,
+            Event::SequenceStart(..) => Some(builder.each(1, sink)?),
             event => return builder.node(event, place, 0).map(drop),
         };
         // The rest is not read: there is no other way out than an error.
-        if flow.is_break() { Err(fault(place, "stopped")) } else { Ok(()) }
+        if flow == Some(ControlFlow::Break(())) { Err(fault(place, "stopped")) } else { Ok(()) }
     });
     match walked {
-        Err(fault) if flow.is_continue() => Err(fault),
+        Err(fault) if flow != Some(ControlFlow::Break(())) => Err(fault),
         _ => Ok(flow),
     }
 }
@@ -84,14 +84,18 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Passes on the elements of the entry `items` of a mapping.
-    fn items(&mut self, sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>) -> Result<ControlFlow<()>, Fault> {
+    /// Passes on the elements of the entry `items` of a mapping, if there is one that is a list.
+    fn items(
+        &mut self,
+        sink: &mut dyn FnMut(Node<'a>) -> ControlFlow<()>,
+    ) -> Result<Option<ControlFlow<()>>, Fault> {
+        let mut flow = None;
         let mut keys = Keys::default();
         let mut entries: Vec<(Node<'a>, Node<'a>)> = Vec::new();
         loop {
             let (event, place) = self.next()?;
             if event == Event::MappingEnd {
-                return Ok(ControlFlow::Continue(()));
+                return Ok(flow);
             }
             let key = self.node(event, place, 1)?;
             if !keys.add(&entries, &key) {
@@ -102,8 +106,9 @@ impl<'a> Builder<'a> {
             entries.push((key, nothing));
             match self.next()? {
                 (Event::SequenceStart(..), _) if is_items => {
-                    if self.each(2, sink)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
+                    flow = Some(self.each(2, sink)?);
+                    if flow == Some(ControlFlow::Break(())) {
+                        return Ok(flow);
                     }
                 }
                 (event, place) => {

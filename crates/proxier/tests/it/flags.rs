@@ -4,6 +4,8 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use crate::gates::FROM_INPUT;
+
 /// Every flag of kube-proxy 1.36 on Linux with a value, by its effect here.
 const DONE: [&str; 41] = [
     "--bind-address=0.0.0.0",
@@ -89,6 +91,48 @@ fn every_flag_of_kube_proxy_is_taken() {
     let all: Vec<_> = DONE.iter().chain(&WITHOUT_EFFECT).copied().collect();
     let said = error(&run(&all));
     assert!(said.contains("/nonexistent: ") && !said.contains("--help"), "{said}");
+}
+
+#[test]
+fn a_flag_that_comes_again_and_an_empty_one_are_as_in_kube_proxy() {
+    let empty = ["proxy-mode", "cluster-cidr", "detect-local-mode", "kubeconfig", "bind-address", "vmodule"];
+    let empty = empty.iter().flat_map(|name| [format!("--{name}"), String::new()]);
+    let words: Vec<String> =
+        ["--v=7", "--v=0", "--masquerade-all", "--masquerade-all=false", "--config=/first"]
+            .iter()
+            .map(ToString::to_string)
+            .chain(empty)
+            .chain(["--config=/nonexistent".to_owned()])
+            .collect();
+    let said = error(&run(&words.iter().map(String::as_str).collect::<Vec<_>>()));
+    assert!(said.contains("/nonexistent: ") && !said.contains("/first"), "{said}");
+    let said = error(&run(&["--proxy-mode=", "--proxy-mode=iptable"]));
+    assert!(said.contains("found \"iptable\""), "{said}");
+}
+
+#[test]
+fn addresses_of_node_ports_add_up_and_none_means_the_default() {
+    const MANIFEST: &str = "---
+{apiVersion: v1, kind: Node, metadata: {name: here}, status: {addresses: [{type: InternalIP, address: 192.0.2.1}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, clusterIP: 172.30.0.1, ports: [{port: 80, nodePort: 30080}]}}
+";
+    let checked = |words: &[&str]| {
+        let program = [env!("CARGO_BIN_EXE_sluicegate-proxier"), "check"];
+        let output = testns::feed(&[&program[..], &FROM_INPUT, words].concat(), MANIFEST);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.lines().find(|line| line.starts_with("IPv4:")).unwrap_or_else(|| panic!("{output:?}")).to_owned()
+    };
+    let primary = checked(&[]);
+    assert!(primary.ends_with("node ports on 192.0.2.1"), "{primary}");
+    for none in
+        [&["--nodeport-addresses", ""][..], &["--nodeport-addresses="], &["--nodeport-addresses", ","]]
+    {
+        assert_eq!(checked(none), primary, "{none:?}");
+    }
+    let both = checked(&["--nodeport-addresses", "192.0.2.2/32", "--nodeport-addresses", "primary"]);
+    assert_eq!(both, checked(&["--nodeport-addresses", "192.0.2.2/32,primary"]));
+    assert_ne!(both, primary);
 }
 
 #[test]

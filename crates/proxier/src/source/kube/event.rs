@@ -85,10 +85,10 @@ impl Event {
         match &*line.r#type {
             "ADDED" | "MODIFIED" => changed::<K>(line.object),
             "DELETED" => {
-                let head = Head::of::<K>(line.object)?;
+                let head = Head::with_kind::<K>(line.object)?;
                 Ok(Self::Delete(watched::name(K::KIND, head.namespace, head.name), head.resource_version))
             }
-            "BOOKMARK" => Ok(Self::Bookmark(Head::of::<K>(line.object)?.resource_version)),
+            "BOOKMARK" => Ok(Self::Bookmark(Head::with_kind::<K>(line.object)?.resource_version)),
             "ERROR" => {
                 let status = serde_json::from_str(line.object.get()).map_err(Malformed::Status)?;
                 Ok(Self::Error(Box::new(status)))
@@ -99,7 +99,7 @@ impl Event {
 }
 
 fn changed<K: Watched>(raw: &RawValue) -> Result<Event, Malformed> {
-    let head = Head::of::<K>(raw)?;
+    let head = Head::with_kind::<K>(raw)?;
     match object::<K>(raw) {
         Ok(object) => Ok(Event::Apply(object, head.resource_version)),
         Err(reason) => Ok(Event::Unreadable(reason, head.resource_version)),
@@ -120,6 +120,27 @@ pub(super) fn object<K: Watched>(raw: &RawValue) -> Result<Object, Malformed> {
     Ok(object.into_object())
 }
 
+/// Refuses what is not of kind `K`, or of `K` with `suffix`. Whether it may leave that open, as the items of a
+/// list do, is `may_lack`.
+///
+/// # Errors
+/// [`Malformed::Kind`].
+pub(super) fn check_kind<K: Watched>(
+    suffix: &str,
+    version: Option<&str>,
+    kind: Option<&str>,
+    may_lack: bool,
+) -> Result<(), Malformed> {
+    let (right_version, right_kind) = (K::api_version(&()), format!("{}{suffix}", K::kind(&())));
+    let is_right = |found: Option<&str>, right: &str| found.map_or(may_lack, |found| found == right);
+    if is_right(version, &right_version) && is_right(kind, &right_kind) {
+        return Ok(());
+    }
+    let found = format!("{} {}", version.unwrap_or_default(), kind.unwrap_or_default());
+    let found = if found == " " { "none" } else { clip(&found) };
+    Err(Malformed::Kind { expected: format!("{right_version} {right_kind}"), found: found.to_owned() })
+}
+
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -136,10 +157,20 @@ struct Head {
 }
 
 impl Head {
-    /// Reads the head of an object of kind `K`. The items of lists have no kind of their own; an object of
-    /// another one, as something between here and the API server mixes things up, is an error: a Pod that is
-    /// deleted is no Service.
+    /// Reads the head of an object in an event, which says of which kind it is: client-go refuses one that
+    /// does not.
+    fn with_kind<K: Watched>(raw: &RawValue) -> Result<Self, Malformed> {
+        Self::read::<K>(raw, false)
+    }
+
+    /// Reads the head of an item of a list, which has no kind of its own. An object of another one, as
+    /// something between here and the API server mixes things up, is an error: a Pod that is deleted is no
+    /// Service.
     fn of<K: Watched>(raw: &RawValue) -> Result<Self, Malformed> {
+        Self::read::<K>(raw, true)
+    }
+
+    fn read<K: Watched>(raw: &RawValue, is_item: bool) -> Result<Self, Malformed> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Object<'a> {
@@ -158,17 +189,7 @@ impl Head {
             resource_version: String,
         }
         let object: Object<'_> = serde_json::from_str(raw.get()).map_err(Malformed::Metadata)?;
-        let (kind, version) = (K::kind(&()), K::api_version(&()));
-        let is_other =
-            |found: &Option<Cow<'_, str>>, wanted: &str| found.as_ref().is_some_and(|found| found != wanted);
-        if is_other(&object.kind, &kind) || is_other(&object.api_version, &version) {
-            let [found_version, found] =
-                [&object.api_version, &object.kind].map(|part| part.as_deref().unwrap_or(""));
-            return Err(Malformed::Kind {
-                expected: format!("{version} {kind}"),
-                found: clip(&format!("{found_version} {found}")).to_owned(),
-            });
-        }
+        check_kind::<K>("", object.api_version.as_deref(), object.kind.as_deref(), is_item)?;
         let Metadata { namespace, name, resource_version } = object.metadata;
         Ok(Self { namespace, name, resource_version })
     }
@@ -210,7 +231,7 @@ mod tests {
 
     #[test]
     fn every_type_of_event_is_known() {
-        let web = r#"{"metadata":{"namespace":"demo","name":"web","resourceVersion":"7"}}"#;
+        let web = r#"{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"demo","name":"web","resourceVersion":"7"}}"#;
         for r#type in ["ADDED", "MODIFIED"] {
             let event = decode(&format!(r#"{{"type":"{type}","object":{web}}}"#));
             assert!(matches!(event, Ok(Event::Apply(Object::Service(_), version)) if version == "7"));
@@ -220,8 +241,7 @@ mod tests {
             panic!("no deletion");
         };
         assert_eq!((name.to_string().as_str(), version.as_str()), ("Service demo/web", "7"));
-        let bookmark =
-            r#"{"type":"BOOKMARK","object":{"kind":"Service","metadata":{"resourceVersion":"12"}}}"#;
+        let bookmark = r#"{"type":"BOOKMARK","object":{"kind":"Service","apiVersion":"v1","metadata":{"resourceVersion":"12"}}}"#;
         assert!(matches!(decode(bookmark), Ok(Event::Bookmark(version)) if version == "12"));
         let error = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired"}}"#;
         assert!(matches!(decode(error), Ok(Event::Error(status)) if status.code == Some(410)));
@@ -236,7 +256,7 @@ mod tests {
     #[test]
     fn an_object_that_cannot_be_read_is_named_and_its_version_is_kept() {
         let event = decode(
-            r#"{"type":"ADDED","object":{"metadata":{"namespace":"demo","name":"odd","resourceVersion":"9"},"spec":{"ports":80}}}"#,
+            r#"{"type":"ADDED","object":{"kind":"Service","apiVersion":"v1","metadata":{"namespace":"demo","name":"odd","resourceVersion":"9"},"spec":{"ports":80}}}"#,
         );
         let Ok(Event::Unreadable(reason, version)) = event else { panic!("{event:?}") };
         let reason = reason.to_string();
@@ -256,12 +276,18 @@ mod tests {
             let said = decode(&line(r#type, "Pod", "v1")).unwrap_err();
             assert_eq!(said.to_string(), "expected an object of kind v1 Service, found v1 Pod", "{type}");
             assert!(decode(&line(r#type, "Service", "serving.knative.dev/v1")).is_err(), "{type}");
+            // Every event says of which kind its object is.
+            for lacking in [r#""kind":"Service","#, r#""apiVersion":"v1","#] {
+                let line = line(r#type, "Service", "v1").replace(lacking, "");
+                assert!(matches!(decode(&line), Err(Malformed::Kind { .. })), "{line}");
+            }
         }
     }
 
     #[test]
     fn a_truncated_event_is_refused() {
-        let whole = r#"{"type":"ADDED","object":{"metadata":{"name":"web","resourceVersion":"7"}}}"#;
+        let whole = r#"{"type":"ADDED","object":{"kind":"Service","apiVersion":"v1","metadata":{"name":"web","resourceVersion":"7"}}}"#;
+        assert!(decode(whole).is_ok());
         for length in 0..whole.len() {
             assert!(decode(&whole[..length]).is_err(), "{}", &whole[..length]);
         }

@@ -299,11 +299,11 @@ impl Follower {
     }
 }
 
-/// Returns the update for an object that cannot be read. One of another kind is none of this list.
+/// Returns the update for an object that cannot be read. One of another kind may stand in the place of any that
+/// is known.
 fn kept<K: Watched>(reason: &Malformed) -> Update {
     let told = reason.to_string();
     match reason {
-        Malformed::Kind { .. } => Update::Warning(told),
         Malformed::Object { name, .. } => Update::Unreadable(K::KIND, Some(name.clone()), told),
         _ => Update::Unreadable(K::KIND, None, told),
     }

@@ -100,7 +100,8 @@ pub struct Tuning {
     pub give_up: Duration,
     /// The number of objects in a page.
     pub page: u32,
-    /// The most bytes of a list, over all its pages. A longer one is refused, and what is known stays.
+    /// The most bytes of a list, over all its pages, of which none may have more than 128 MiB. A longer one is
+    /// refused, and what is known stays.
     pub list_bytes: usize,
 }
 
@@ -120,7 +121,7 @@ impl Default for Tuning {
             remind: Duration::from_secs(300),
             give_up: Duration::from_secs(300),
             page: 500,
-            list_bytes: 1 << 30,
+            list_bytes: 512 << 20,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Requests to the API server: lists and watches, and the meaning of a refusal.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -177,7 +178,7 @@ impl Api {
         let request =
             self.request.list(&parameters).map_err(|e| Refusal::new(Cause::Other, e.to_string()))?;
         let body = self.send(Verb::List, request).await?;
-        let text = self.whole(body, position.left).await?;
+        let text = self.whole(body, position.left.min(LONGEST_ANSWER)).await?;
         self.observer.heard(self.kind);
         let mut list = List::default();
         let next =
@@ -324,9 +325,15 @@ pub(super) fn clip(text: &str) -> &str {
 /// Adds a page to `list`. Returns the token of the next page, if there is one.
 pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Option<String>, Malformed> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Page<'a> {
-        metadata: Metadata,
         #[serde(borrow)]
+        api_version: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        kind: Option<Cow<'a, str>>,
+        metadata: Metadata,
+        /// `null` for none; without this field it is no list.
+        #[serde(borrow, deserialize_with = "Option::deserialize")]
         items: Option<Vec<&'a RawValue>>,
     }
     #[derive(Deserialize)]
@@ -336,6 +343,8 @@ pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Opti
         r#continue: Option<String>,
     }
     let page: Page<'_> = serde_json::from_slice(text).map_err(Malformed::List)?;
+    // A list without a kind is taken, as client-go does. An empty one of another kind would delete everything.
+    event::check_kind::<K>("List", page.api_version.as_deref(), page.kind.as_deref(), true)?;
     for item in page.items.unwrap_or_default() {
         match event::object::<K>(item) {
             Ok(object) => list.objects.push(object),
@@ -350,7 +359,43 @@ pub(super) fn take_page<K: Watched>(text: &[u8], list: &mut List) -> Result<Opti
     Ok(page.metadata.r#continue.filter(|token| !token.is_empty()))
 }
 
+/// The most bytes of a page. It is read whole, so this bounds the memory that a server without end takes: 500 of
+/// the longest EndpointSlices that Kubernetes makes, of 1,000 endpoints each, are a third of it.
+const LONGEST_ANSWER: usize = 128 << 20;
 /// The most bytes of the body of an error that are read.
 const LONGEST_ERROR: usize = 64 << 10;
 /// The most characters of what a server says that are passed on.
 const LONGEST_MESSAGE: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+    use super::*;
+
+    #[test]
+    fn only_a_list_of_what_was_asked_for_is_one() {
+        let page = |head: &str, items: &str| {
+            let text = format!(r#"{{{head}"metadata":{{"resourceVersion":"7"}}{items}}}"#);
+            take_page::<EndpointSlice>(text.as_bytes(), &mut List::default())
+        };
+        let head = r#""apiVersion":"discovery.k8s.io/v1","kind":"EndpointSliceList","#;
+        // What client-go takes: none, and a head that is left out.
+        for (head, items) in [(head, r#","items":[]"#), (head, r#","items":null"#), ("", r#","items":[]"#)] {
+            assert!(page(head, items).is_ok(), "{head} {items}");
+        }
+        assert!(matches!(page(head, ""), Err(Malformed::List(_))), "nothing is said of items");
+        for head in [
+            r#""apiVersion":"v1","kind":"PodList","#,
+            r#""apiVersion":"discovery.k8s.io/v1beta1","kind":"EndpointSliceList","#,
+            r#""apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","#,
+            r#""kind":"List","#,
+        ] {
+            let error = page(head, r#","items":[]"#).expect_err(head).to_string();
+            assert!(
+                error.starts_with("expected an object of kind discovery.k8s.io/v1 EndpointSliceList, found "),
+                "{error}"
+            );
+        }
+    }
+}

@@ -440,8 +440,9 @@ impl Connection<'_> {
         let end = given.saturating_add(limit).min(all.len());
         let more = (end < all.len()).then(|| format!("{version}.{end}"));
         let page = all.get(given..end).unwrap_or_default();
-        let body =
-            json!({"metadata": {"resourceVersion": version, "continue": more}, "items": page}).to_string();
+        let (api_version, kind) = kind(resource);
+        let metadata = json!({"resourceVersion": version, "continue": more});
+        let body = json!({"apiVersion": api_version, "kind": format!("{kind}List"), "metadata": metadata, "items": page}).to_string();
         drop(state);
         if gone {
             return self.status(410, None);
@@ -502,8 +503,9 @@ impl Connection<'_> {
                 }
             }
             if let Some(version) = bookmark.filter(|_| query.get("allowWatchBookmarks") == Some("true")) {
-                let metadata = json!({"resourceVersion": version.to_string()});
-                self.line(&json!({"type": "BOOKMARK", "object": {"metadata": metadata}}).to_string())?;
+                let bookmark =
+                    of_kind(resource, json!({"metadata": {"resourceVersion": version.to_string()}}));
+                self.line(&json!({"type": "BOOKMARK", "object": bookmark}).to_string())?;
                 lock(self.shared).bookmarked.push(resource.to_owned());
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else { return self.end() };
@@ -651,7 +653,25 @@ impl Query {
             (Some(old), None) => ("DELETED", old.clone()),
         };
         object["metadata"]["resourceVersion"] = json!(change.version.to_string());
+        let object = of_kind(change.resource, object);
         Some(json!({"type": r#type, "object": object}).to_string())
+    }
+}
+
+/// Says of which kind an object is, as every event does and the items of a list do not.
+fn of_kind(resource: &str, mut object: Value) -> Value {
+    let (version, kind) = kind(resource);
+    object["apiVersion"] = json!(version);
+    object["kind"] = json!(kind);
+    object
+}
+
+fn kind(resource: &str) -> (&'static str, &'static str) {
+    match resource {
+        "services" => ("v1", "Service"),
+        "nodes" => ("v1", "Node"),
+        "endpointslices" => ("discovery.k8s.io/v1", "EndpointSlice"),
+        _ => ("networking.k8s.io/v1", "ServiceCIDR"),
     }
 }
 
