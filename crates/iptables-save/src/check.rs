@@ -371,8 +371,10 @@ impl Checker<'_, '_> {
             extension.options.iter().find(|other| row.excludes(other) && module.option(other.name).is_some());
         if let Some(other) = other {
             let reason = format!("`--{}` and `--{}` exclude each other", row.name, other.name);
+            let place = |row: &OptionRow| extension.options.iter().position(|of| of.name == row.name);
+            let (first, second) = if place(row) < place(other) { (row, other) } else { (other, row) };
             let fault =
-                RuleFault::Exclusive { extension: extension.name, option: row.name, other: other.name };
+                RuleFault::Exclusive { extension: extension.name, option: second.name, other: first.name };
             return Err(self.wrong(option, "", reason).with_fault(fault));
         }
         match row.needs {
@@ -410,10 +412,11 @@ impl Checker<'_, '_> {
             Some(extension) => self.module(extension, &target.module, spec),
             None => match find_target(name, if family == Family::Ipv4 { Family::Ipv6 } else { Family::Ipv4 })
             {
-                Some(_) if family == Family::Ipv4 => {
-                    Err(self.wrong_rule(name, "a target of ip6tables alone"))
+                Some(_) => {
+                    let tool = if family == Family::Ipv4 { "ip6tables" } else { "iptables" };
+                    let error = self.wrong_rule(name, format!("a target of {tool} alone"));
+                    Err(error.with_fault(RuleFault::TargetName))
                 }
-                Some(_) => Err(self.wrong_rule(name, "a target of iptables alone")),
                 None => Ok(()),
             },
         }

@@ -155,9 +155,9 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "hl",
         &[
-            opt("hl-eq", &[V::U8]).alias(&["hl"]).not().group(1),
             opt("hl-lt", &[V::U8]).group(1),
             opt("hl-gt", &[V::U8]).group(1),
+            opt("hl-eq", &[V::U8]).alias(&["hl"]).not().group(1),
         ],
     )
     .v6()

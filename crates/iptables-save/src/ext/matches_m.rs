@@ -244,9 +244,9 @@ pub(super) static MATCHES: &[Extension] = &[
     ext(
         "ttl",
         &[
-            opt("ttl-eq", &[V::U8]).alias(&["ttl"]).not().group(1),
             opt("ttl-lt", &[V::U8]).group(1),
             opt("ttl-gt", &[V::U8]).group(1),
+            opt("ttl-eq", &[V::U8]).alias(&["ttl"]).not().group(1),
         ],
     )
     .v4()

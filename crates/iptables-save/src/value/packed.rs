@@ -417,10 +417,12 @@ pub(super) fn u32_tests(word: &str) -> Read {
     let wrong = "expected tests, as in `0&0xff=0x1:0x2,5&&4>>2@8=1`";
     let tests: Vec<_> = word.split("&&").collect();
     let right = |test: &&str| match test.split_once('=') {
-        Some((location, values)) => is_location(location) && values.split(',').all(is_u32_range),
+        Some((location, values)) => {
+            // XT_U32_MAXSIZE: of tests and of values the kernel has room for one more, which the tool refuses.
+            is_location(location) && values.split(',').count() <= 10 && values.split(',').all(is_u32_range)
+        }
         None => false,
     };
-    // XT_U32_MAXSIZE: there is room for one more, which the tool refuses.
     if tests.len() <= 10 && tests.iter().all(right) { Ok(in_hexadecimal(word)) } else { Err(wrong.into()) }
 }
 

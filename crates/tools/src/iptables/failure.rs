@@ -319,6 +319,18 @@ fn of_kind(fault: &RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
         RuleFault::Required { extension, option } => {
             format!("{extension}: option \"--{option}\" must be specified\n")
         }
+        RuleFault::Exclusive { extension: "tcp", .. } => {
+            "Only one of `--syn' or `--tcp-flags'  allowed".to_owned()
+        }
+        RuleFault::Exclusive { extension: "multiport", option, other } => {
+            let name = |option| match option {
+                "sports" => "source-ports",
+                "dports" => "destination-ports",
+                option => option,
+            };
+            let (option, other) = (name(option), name(other));
+            format!("multiport: option \"--{other}\" cannot be used together with \"--{option}\".\n")
+        }
         RuleFault::Exclusive { extension, option, other } => {
             format!("{extension}: option \"--{other}\" cannot be used together with \"--{option}\".\n")
         }
@@ -330,6 +342,14 @@ fn of_kind(fault: &RuleFault, word: &str, asked: Asked<'_>) -> Option<String> {
             let row = row.or_else(|| find_target(extension, asked.family)?.option(option));
             let (from, to) = row.and_then(OptionRow::range)?;
             format!("{extension}: bad value for option \"--{option}\", or out of range ({from}-{to}).\n")
+        }
+        RuleFault::Port { extension: "multiport" }
+            if word.split(',').map(|part| part.split(':').count()).sum::<usize>() > MULTIPORTS =>
+        {
+            "too many ports specified".to_owned()
+        }
+        RuleFault::Port { extension: "multiport" } if word.split(',').any(str::is_empty) => {
+            "invalid port/service `' specified".to_owned()
         }
         RuleFault::Port { extension } => {
             let mut ports = word.split(',').flat_map(|range| range.splitn(2, ':'));
@@ -418,5 +438,7 @@ pub(super) fn reason(error: &std::io::Error) -> String {
 
 /// What iptables advises, and iptables-restore doesn't.
 pub(super) const DMESG: &str = " Run `dmesg' for more information.";
+/// `XT_MULTI_PORTS` (`linux/netfilter/xt_multiport.h`)
+const MULTIPORTS: usize = 15;
 /// `EMLINK` (`asm-generic/errno-base.h`)
 const EMLINK: Errno = Errno(31);
