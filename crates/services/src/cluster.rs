@@ -8,9 +8,10 @@ use std::time::SystemTime;
 use ipnet::IpNet;
 
 use crate::conflict::{Claims, ServiceClaims};
+use crate::slots::{NO_SLOTS, Tables};
 use crate::{
     ClaimKind, Conflict, Family, Frontend, Node, NotServed, Protocol, Service, ServiceName, ServicePort,
-    Slice, SliceName, Topology,
+    Slice, SliceName, Topology, Warning,
 };
 
 /// Services and their endpoints, this node, and the networks of cluster IPs.
@@ -41,6 +42,8 @@ pub struct Cluster {
     /// The services that have a traffic policy Local.
     local: BTreeSet<ServiceName>,
     claims: Claims,
+    /// The tables that schedulers of services ask for.
+    tables: Tables,
     forbids_external_ips: bool,
     /// The addresses of objects that are not served.
     not_served: BTreeMap<ServiceName, Box<[NotServed]>>,
@@ -313,6 +316,13 @@ impl Cluster {
         if self.forbids_external_ips {
             service.iter_mut().for_each(Service::forbid_external_ips);
         }
+        for (other, scheduler) in self.tables.set(name, service.as_mut()) {
+            self.touch(&other, |entry| {
+                entry.service.iter_mut().for_each(|service| {
+                    Arc::make_mut(service).scheduler = Some(scheduler);
+                });
+            });
+        }
         if self.service(name) == service.as_ref() {
             return;
         }
@@ -334,6 +344,21 @@ impl Cluster {
         }
         self.touch(name, |entry| entry.service = service.map(Arc::new));
         self.claim(name, after);
+    }
+
+    /// Returns a warning where a service asks for [`Scheduler::Maglev`](crate::Scheduler::Maglev) and does not have
+    /// it: the tables of all services together have at most 1048576 slots (2^20), as each is an element in the kernel
+    /// of every node. Those of older objects come first, as with [`conflicts`](Self::conflicts); the others choose at
+    /// random. What a node has by default does not count.
+    #[must_use]
+    pub fn scheduler_without_slots(&self, name: &ServiceName) -> Option<Warning> {
+        let scheduler = self.tables.refused(name)?;
+        Some(Warning::SchedulerWithoutEffect { service: name.clone(), scheduler, why: NO_SLOTS })
+    }
+
+    /// Returns the services that have a warning by [`scheduler_without_slots`](Self::scheduler_without_slots), by age.
+    pub fn services_without_slots(&self) -> impl Iterator<Item = &ServiceName> {
+        self.tables.all_refused()
     }
 
     /// Sets the addresses that the object of this name lists and that are not served, to tell those who ask.

@@ -46,6 +46,7 @@ mod node_ports;
 mod scheduler;
 mod service;
 mod slice;
+mod slots;
 mod warning;
 
 pub use address::{Family, parse_cidr, parse_ip};

@@ -135,6 +135,7 @@ impl Cluster {
             if let Some(service) = self.service(name) {
                 warnings.extend(service.open_to_all(name));
                 warnings.extend(service.scheduler_without_effect(name));
+                warnings.extend(self.scheduler_without_slots(name));
             }
             for family in Family::BOTH {
                 for port in self.ports(name, family) {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use sluicegate_services::{Changes, Cluster, Node, Service, ServiceName, Slice, SliceName};
+use sluicegate_services::{Changes, Cluster, Node, Service, ServiceName, Slice, SliceName, Warning};
 
 use crate::source::Object;
 use crate::source::entry::{Entry, Validated, service_of};
@@ -73,6 +73,8 @@ pub struct World {
     others: BTreeMap<String, Node>,
     /// Why no service has a scheduler of its own, if none has.
     without_schedulers: Option<&'static str>,
+    /// The services of which was told that there are too few slots for their tables.
+    without_slots: BTreeSet<ServiceName>,
 }
 
 /// The cluster at one moment, for readers.
@@ -117,6 +119,7 @@ impl World {
             forbids_external_ips: false,
             others: BTreeMap::new(),
             without_schedulers: None,
+            without_slots: BTreeSet::new(),
         }
     }
 
@@ -194,6 +197,12 @@ impl World {
     pub fn apply(&mut self, update: Update) -> Effect {
         let mut effect = Effect::default();
         let (node, cidrs) = (self.cluster.node().clone(), self.cidrs.clone());
+        let of_service = match &update {
+            Update::Apply(object) => matches!(object, Object::Service(_)),
+            Update::Delete(name) => matches!(name, ObjectName::Service { .. }),
+            Update::Replace(kind, _) | Update::Listed(kind) => *kind == Kind::Service,
+            _ => false,
+        };
         match update {
             Update::Apply(object) => self.list(&object, &mut effect),
             Update::Delete(name) => self.delete(&name, &mut effect),
@@ -203,9 +212,25 @@ impl World {
             Update::Unreadable(kind, name, _) => self.keep(kind, name.as_ref(), &mut effect),
             Update::Warning(_) | Update::Unusable(_) | Update::Hopeless(_) => {}
         }
+        // Until all are listed, older services may be to come.
+        if of_service && self.listed.contains(&Kind::Service) && self.without_schedulers.is_none() {
+            self.tell_without_slots(&mut effect);
+        }
         effect.is_node = node != *self.cluster.node();
         effect.is_change = self.cluster.has_changes() || effect.is_node || cidrs != self.cidrs;
         effect
+    }
+
+    /// Reports the services that do not have the scheduler that they ask for, each once: by one of them, others may
+    /// have lost theirs.
+    fn tell_without_slots(&mut self, effect: &mut Effect) {
+        let now: BTreeSet<_> = self.cluster.services_without_slots().cloned().collect();
+        for name in now.difference(&self.without_slots) {
+            let warning = self.cluster.scheduler_without_slots(name).map(|warning| warning.to_string());
+            effect.concerning.extend(warning.iter().map(|warning| (name.clone(), warning.clone())));
+            effect.problems.extend(warning);
+        }
+        self.without_slots = now;
     }
 
     /// Leaves out a service that the kernel refuses. It is retried after `wait`, and after twice the time for
@@ -213,7 +238,14 @@ impl World {
     pub fn refuse(&mut self, name: &ServiceName, why: String, wait: Duration, now: Instant) {
         let entry = self.left_out.entry(name.clone()).or_default();
         if let Some(service) = self.cluster.service(name) {
-            entry.service = Some(service.clone());
+            let mut service = service.clone();
+            // It is put back with what it asks for.
+            if let Some(Warning::SchedulerWithoutEffect { scheduler, .. }) =
+                self.cluster.scheduler_without_slots(name)
+            {
+                service.scheduler = Some(scheduler);
+            }
+            entry.service = Some(service);
         }
         let doubled = entry.refused.as_ref().map(|before| before.wait.saturating_mul(2));
         let wait = doubled.unwrap_or_default().max(wait).min(LONGEST_RETRY);

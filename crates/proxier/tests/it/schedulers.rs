@@ -109,6 +109,30 @@ fn every_value_that_cannot_be_is_told_by_check_and_the_service_works_at_random()
     }
 }
 
+/// Four times 4,093 slots each: 64 of them are all that there are.
+#[test]
+fn services_beyond_all_slots_work_at_random_and_are_told() {
+    let mut manifests = String::new();
+    for number in 1..=65 {
+        manifests += &format!(
+            "---\n{{apiVersion: v1, kind: Service, metadata: {{namespace: demo, name: s{number:02}, annotations: \
+             {{sluicegate.github.io/scheduler: 'maglev:4093'}}}}, spec: {{clusterIP: 172.30.1.{number}, ports: \
+             [{{name: a, port: 1}}, {{name: b, port: 2}}, {{name: c, port: 3}}, {{name: d, port: 4}}]}}}}\n---\n\
+             {{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {{namespace: demo, name: s{number}, \
+             labels: {{kubernetes.io/service-name: s{number:02}}}}}, addressType: IPv4, ports: [{{name: a, port: 1}}, \
+             {{name: b, port: 2}}, {{name: c, port: 3}}, {{name: d, port: 4}}], endpoints: [{{addresses: \
+             [10.244.1.{number}]}}]}}\n"
+        );
+    }
+    let command = [env!("CARGO_BIN_EXE_sluicegate-proxier"), "check", "--manifests", "-"];
+    let Output { stdout, .. } = testns::feed(&command, &manifests);
+    let told = String::from_utf8_lossy(&stdout).into_owned();
+    assert_eq!(told.matches("chosen by maglev:4093").count(), 4 * 64);
+    let without: Vec<_> =
+        told.lines().filter(|line| line.contains("has no effect: older Services")).collect();
+    assert!(without.len() == 1 && without[0].contains("demo/s65"), "{without:?}");
+}
+
 #[test]
 fn modes_without_schedulers_tell_the_annotation_and_refuse_the_flag() {
     for (mode, why) in [

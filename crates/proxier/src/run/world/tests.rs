@@ -304,6 +304,39 @@ fn networks_of_cluster_ips_come_and_go() {
     assert!(known(&world).is_empty());
 }
 
+/// 64 tables of 4 ports fit into the bound. Nobody is told before all are listed, since older ones may be to come.
+#[test]
+fn a_service_without_slots_for_its_table_is_told_once() {
+    let service = |number: usize| {
+        object(&format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: demo, name: s{number}, creationTimestamp: \
+             '2024-01-01T00:{:02}:{:02}Z', annotations: {{sluicegate.github.io/scheduler: 'maglev:4093'}}}}\n\
+             spec: {{clusterIP: 10.96.1.{number}, ports: [{{name: a, port: 1}}, {{name: b, port: 2}}, {{name: c, \
+             port: 3}}, {{name: d, port: 4}}]}}\n",
+            number / 60,
+            number % 60
+        ))
+    };
+    let name = |number: usize| ServiceName::new("demo", &format!("s{number}")).unwrap();
+    let mut world = world();
+    world.apply(Update::Listing(Kind::Service));
+    for number in (1..=66).rev() {
+        assert_eq!(world.apply(Update::Apply(service(number))).problems, [""; 0]);
+    }
+    let effect = world.apply(Update::Listed(Kind::Service));
+    let told: BTreeSet<_> = effect.concerning.iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(told, [name(65), name(66)].into());
+    assert!(effect.problems[0].contains("maglev:4093 has no effect: older Services have"), "{effect:?}");
+    assert_eq!(world.apply(Update::Apply(service(66))).problems, [""; 0]);
+    // One that the kernel refuses has what it asked for when it is tried again, and there is room.
+    world.refuse(&name(66), "no".to_owned(), Duration::ZERO, Instant::now());
+    world.apply(Update::Delete(ObjectName::of(&service(1))));
+    world.apply(Update::Delete(ObjectName::of(&service(2))));
+    world.readmit(&name(66));
+    let scheduler = |number| world.cluster().service(&name(number)).unwrap().scheduler.unwrap().to_string();
+    assert_eq!([scheduler(65), scheduler(66)], ["maglev:4093", "maglev:4093"]);
+}
+
 #[test]
 fn a_scheduler_that_is_not_used_is_told_of_its_service() {
     let with = |scheduler: &str, more: &str| {
