@@ -50,14 +50,17 @@ pub(crate) enum Part {
     Behind(&'static [&'static str]),
     /// An element, by its index.
     Element(usize),
-    /// The statement of an expression, by its index; of it the last word, or the name of a set.
+    /// The statement of an expression, by its index; of it the first or last word, the key of a match, or the
+    /// name of a set.
     Expression(usize, Of),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     Statement,
+    FirstWord,
     LastWord,
+    Key,
     Set,
 }
 
@@ -94,7 +97,7 @@ impl Refusal {
             }],
             Error::Rename { operation, chain, .. } => vec![Self {
                 operation: *operation,
-                message: missing(&format!("chain {chain}")),
+                message: missing(&format!("chain {chain}"), true),
                 meaning: Some(error.to_string()),
                 part: Part::Name(chain.name.to_string()),
             }],
@@ -123,7 +126,9 @@ impl Refusal {
         let part = part(failure);
         let object = failure.object();
         let message_of_missing = || match &part {
-            Part::Whole | Part::Table(_) | Part::Name(_) | Part::Behind(_) => missing(&object),
+            Part::Whole | Part::Table(_) | Part::Name(_) | Part::Behind(_) => {
+                missing(&object, is_looked_up(&part, failure.verb, &object))
+            }
             Part::Expression(_, Of::Set) => missing_set(&operation.to_string()),
             Part::Element(_) | Part::Expression(..) => no_such(errno),
         };
@@ -140,10 +145,21 @@ impl Refusal {
     }
 }
 
+/// Returns whether nft 1.0.6 looks for the object itself before it sends the command; of the others it tells that
+/// the kernel could not process them.
+fn is_looked_up(part: &Part, verb: &str, object: &str) -> bool {
+    let kind = object.split(' ').next().unwrap_or_default();
+    match verb {
+        "add" | "create" => matches!(part, Part::Table(_)) && !matches!(kind, "rule" | "element"),
+        "flush" => matches!(kind, "set" | "map" | "meter"),
+        _ => false,
+    }
+}
+
 /// The message for an object that does not exist, in nft's words: its kind, its family and its names.
-fn missing(object: &str) -> String {
+fn missing(object: &str, is_looked_up: bool) -> String {
     match near::meant(object) {
-        meant if meant.is_empty() => no_such(Errno::ENOENT),
+        meant if meant.is_empty() && !is_looked_up => no_such(Errno::ENOENT),
         meant => format!("{}{meant}", Errno::ENOENT.description()),
     }
 }
@@ -154,10 +170,8 @@ fn missing_set(rule: &str) -> String {
     let place = words.iter().position(|word| FAMILIES.contains(word)).and_then(|at| words.get(at..at + 2));
     let sets = words.iter().filter_map(|word| word.strip_prefix('@'));
     let meant = |set: &str| near::meant(&format!("set {} {set}", place.unwrap_or_default().join(" ")));
-    match sets.map(meant).find(|meant| !meant.is_empty()) {
-        Some(meant) => format!("{}{meant}", Errno::ENOENT.description()),
-        None => no_such(Errno::ENOENT),
-    }
+    let meant = sets.map(meant).find(|meant| !meant.is_empty()).unwrap_or_default();
+    format!("{}{meant}", Errno::ENOENT.description())
 }
 
 fn no_such(errno: Errno) -> String {
@@ -175,6 +189,8 @@ fn part(failure: &Failure) -> Part {
         let of = match name {
             "lookup" | "dynset" => Of::Set,
             "immediate" => Of::LastWord,
+            "reject" | "queue" => Of::FirstWord,
+            "meta" | "ct" => Of::Key,
             "objref" if is_missing => Of::LastWord,
             _ => Of::Statement,
         };
@@ -233,6 +249,25 @@ pub(crate) fn narrow(mistake: &mut Mistake, part: &Part) {
             }),
             _ => None,
         }),
+        // Of `queue flags FLAGS to NUMBER` nft marks all, of `queue num NUMBER FLAGS` this word.
+        Part::Expression(_, Of::FirstWord) => match words.as_slice() {
+            [("queue", ..), ("flags" | "to", ..), ..] => None,
+            words => words.first().copied(),
+        },
+        // `meta KEY` or `ct KEY` before the value that it is compared with.
+        Part::Expression(_, Of::Key) => match words.as_slice() {
+            [
+                ("meta" | "ct", ..),
+                _,
+                (".", ..) | ("set", ..) | ("vmap", ..) | ("map", ..) | ("and", ..) | ("&", ..),
+                ..,
+            ] => None,
+            [("meta", start, _), (_, at, width), _, ..] => Some(("", *start, at + width - start)),
+            [("ct", start, _), (key, at, width), _, ..] if !matches!(*key, "original" | "reply") => {
+                Some(("", *start, at + width - start))
+            }
+            _ => None,
+        },
         Part::Expression(_, Of::LastWord) => words.last().copied(),
         Part::Expression(_, Of::Set) => words.iter().rev().find(|(word, ..)| word.starts_with('@')).copied(),
     };
