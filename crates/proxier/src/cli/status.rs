@@ -258,7 +258,7 @@ fn is_called(service: &str, wanted: &str) -> bool {
 }
 
 /// Returns the service whose name differs by the fewest letters from what was written, if those are no more than
-/// a third of it; or the one of that name in another namespace.
+/// a third of the longer one; or the one of that name in another namespace.
 fn nearest(wanted: &str, services: impl Iterator<Item = String>) -> Option<String> {
     let name = |of: &str| of.rsplit_once('/').map_or(of, |(_, name)| name).to_owned();
     let distance = |service: &str| match wanted.contains('/') {
@@ -266,10 +266,14 @@ fn nearest(wanted: &str, services: impl Iterator<Item = String>) -> Option<Strin
         true => strsim::osa_distance(service, wanted),
         false => strsim::osa_distance(&name(service), wanted),
     };
+    let letters = |of: &str| of.chars().count();
     let near = services.map(|service| (distance(&service), service));
-    near.filter(|(distance, _)| *distance <= wanted.chars().count().div_ceil(3))
-        .min()
-        .map(|(_, service)| service)
+    near.filter(|(distance, service)| {
+        let compared = if wanted.contains('/') { letters(service) } else { letters(&name(service)) };
+        *distance <= compared.max(letters(wanted)).div_ceil(3)
+    })
+    .min()
+    .map(|(_, service)| service)
 }
 
 /// Reads an interval of looks: each costs the daemon what a page with all endpoints costs.

@@ -238,11 +238,16 @@ fn names() -> impl Iterator<Item = &'static str> {
     Gate::ALL.into_iter().map(Gate::as_str).chain(KNOWN.split_ascii_whitespace())
 }
 
-/// Returns the name that differs least, where that is a slip of a few letters.
+/// Returns the name that differs by the fewest letters, if those are no more than a third of the longer one.
+/// Small letters for capitals are no difference to guess by.
 fn nearest(name: &str) -> Option<&'static str> {
-    let near = |known: &&str| known.len().abs_diff(name.len()) <= 2;
-    let distance = |known: &'static str| (strsim::osa_distance(known, name), known);
-    names().filter(near).map(distance).min().filter(|(distance, _)| *distance <= 2).map(|(_, known)| known)
+    let wanted = name.to_ascii_lowercase();
+    let distance = |known: &'static str| {
+        let most = known.len().max(wanted.len()).div_ceil(3);
+        let distance = strsim::osa_distance(&known.to_ascii_lowercase(), &wanted);
+        (distance <= most).then_some((distance, known))
+    };
+    names().filter_map(distance).min().map(|(_, known)| known)
 }
 
 /// Returns why a gate changes nothing here.

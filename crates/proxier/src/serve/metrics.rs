@@ -1,6 +1,6 @@
 //! The metrics of the daemon, with kube-proxy's names where the meaning is the same.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -27,7 +27,7 @@ use super::counted::Series;
 use super::sources::Sources;
 use super::text_format;
 use crate::Mode;
-use crate::config::FeatureGates;
+use crate::config::{FeatureGates, Gate};
 use crate::run::SyncReport;
 use crate::source::observer::Verb;
 
@@ -87,6 +87,8 @@ pub struct Metrics {
     health_ports: Gauge,
     localhost_listeners: Labelled<ByFamily, Gauge>,
     localhost_failures: Labelled<ByFamily, Counter>,
+    /// Whether the feature gate is on whose rules count rejected packets.
+    rejects_on_localhost: Arc<AtomicBool>,
     warnings: Counter,
     disturbances: Counter,
     requests: Labelled<ByRequest, Counter>,
@@ -154,6 +156,7 @@ impl Metrics {
             health_ports: Gauge::default(),
             localhost_listeners: Labelled::default(),
             localhost_failures: Labelled::default(),
+            rejects_on_localhost: Arc::default(),
             warnings: Counter::default(),
             disturbances: Counter::default(),
             requests: Labelled::default(),
@@ -341,6 +344,8 @@ impl Metrics {
 
     /// Sets whether each feature gate is on.
     pub fn features(&self, gates: &FeatureGates) {
+        let rejects = gates.is_on(Gate::KubeProxyNftablesLocalhostNodePorts);
+        self.rejects_on_localhost.store(rejects, Ordering::Relaxed);
         for (name, stage, is_on) in gates.all() {
             let labels = ByFeature { name: name.to_owned(), stage };
             self.features.get_or_create(&labels).set(i64::from(is_on));

@@ -157,6 +157,8 @@ fn what_has_no_effect_is_warned_of_once_with_the_reason() {
 fn a_misspelt_flag_and_an_unknown_gate_are_refused() {
     let said = error(&run(&["--proxi-mode=nftables"]));
     assert!(said.contains("--proxi-mode") && said.contains("--proxy-mode"), "{said}");
+    let said = error(&run(&["--feature-gates=allowserviceexternalips=false"]));
+    assert!(said.contains("did you mean AllowServiceExternalIPs?"), "{said}");
     let said = error(&run(&["--feature-gates=KubeProxyIPVs=true"]));
     assert!(
         said.contains("Kubernetes 1.37 has no gate \"KubeProxyIPVs\"; did you mean KubeProxyIPVS?"),

@@ -1,5 +1,8 @@
 //! Packet counters of the rules, read from the kernel when a scraper asks.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
@@ -42,12 +45,18 @@ impl Collector for PacketCounters {
 
 /// Reads the packets that nftables mode has rejected on loopback addresses, at each scrape.
 ///
-/// A protocol without a counter is left out: the rules have one for those alone that they reject.
+/// A protocol without a counter is left out: the rules have one for those alone that they reject. The kernel is
+/// not asked where the feature gate, of which these rules are, is off.
 #[derive(Debug)]
-pub(super) struct RejectedPackets;
+pub(super) struct RejectedPackets {
+    pub(super) are_there: Arc<AtomicBool>,
+}
 
 impl Collector for RejectedPackets {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        if !self.are_there.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let socket = Socket::open(NetlinkFamily::NETFILTER, &Options::default());
         let rejected = socket.ok().and_then(|mut socket| rejected_on_localhost(&mut socket).ok());
         let Some(rejected) = rejected.filter(|rejected| !rejected.is_empty()) else { return Ok(()) };

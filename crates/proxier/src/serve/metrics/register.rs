@@ -85,7 +85,9 @@ impl Metrics {
                 let help = "Node ports that could not listen on loopback, each time that was tried";
                 let name = "nftables_localhost_nodeport_listener_creation_failures";
                 add(kube, name, help, &self.localhost_failures);
-                kube.register_collector(Box::new(RejectedPackets));
+                kube.register_collector(Box::new(RejectedPackets {
+                    are_there: Arc::clone(&self.rejects_on_localhost),
+                }));
             }
             Mode::Iptables | Mode::Ipvs => {
                 let help = "Cumulative proxy iptables restore failures";
