@@ -48,6 +48,9 @@ pub(crate) fn check(session: &Session) -> Result<Outcome, String> {
     let files = sums(&here)?;
     expect("the files of a release are the same", files == sums(&elsewhere)?);
     let files = String::from_utf8_lossy(&files).into_owned();
+    // A subcommand of the proxier has a page of its own.
+    let of_run = files.contains(&format!("  ./man1/{PACKAGE}-run.1\n"));
+    expect("the page of a subcommand is among the files of a release", of_run);
     for name in [PACKAGE, TOOLS] {
         for file in [
             name.to_owned(),
