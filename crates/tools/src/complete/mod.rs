@@ -8,7 +8,7 @@
 mod conntrack;
 mod ipset;
 mod iptables;
-mod ipvsadm;
+pub(crate) mod ipvsadm;
 mod nft;
 
 use std::ffi::OsString;

@@ -15,11 +15,12 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
+use crate::complete::ipvsadm::OPTIONS;
 use crate::output::tell;
-use sluicegate_ipvs::text::{self, Invocation, ListOptions};
+use sluicegate_ipvs::text::{self, Invocation, ListOptions, Reason};
 use sluicegate_ipvs::{
     Client, Command, Daemon, Destination, Errno, Error, Family, Forward, Granularity, Listing, Operation,
-    Refusal, Service, ServiceId, Stats, Tunnel, TunnelFlags,
+    Refusal, Scheduler, Service, ServiceId, Stats, Tunnel, TunnelFlags,
 };
 
 /// The statuses of ipvsadm.
@@ -81,7 +82,30 @@ fn failure(error: &Error, refused: u8, args: &[String]) -> Failure {
         Error::Parse(error) => words::said(error, args),
         _ => None,
     };
-    Failure { message: format!("{error}{hint}"), status, said }
+    let meant = meant(error).map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+    Failure { message: format!("{error}{hint}{meant}"), status, said }
+}
+
+/// Returns the option, role or scheduler that was meant, where one has a slip.
+fn meant(error: &Error) -> Option<String> {
+    match error {
+        Error::Parse(error) => match error.reason {
+            Reason::UnknownOption => words::nearest(&error.word, OPTIONS),
+            Reason::DaemonRole => words::nearest(&error.word, ["master", "backup"]),
+            _ => None,
+        },
+        Error::Refused(refusal) => match (refusal.errno, refusal.command()) {
+            (
+                Errno::ENOENT,
+                Some(Command::AddService { config, .. } | Command::EditService { config, .. }),
+            ) => {
+                let known = Scheduler::KNOWN.iter().map(ToString::to_string);
+                words::nearest(&config.scheduler.to_string(), known)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Returns what ipvsadm says of what the kernel refused.

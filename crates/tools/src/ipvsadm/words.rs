@@ -50,6 +50,14 @@ pub(super) fn said(error: &ParseError, args: &[String]) -> Option<Cow<'static, s
     Some(text.into())
 }
 
+/// Returns the word that differs by the fewest letters, if those are no more than a third.
+pub(super) fn nearest<W: AsRef<str>>(word: &str, words: impl IntoIterator<Item = W>) -> Option<String> {
+    let most = word.trim_start_matches('-').chars().count().div_ceil(3);
+    let distances =
+        words.into_iter().map(|of| (strsim::osa_distance(word, of.as_ref()), of.as_ref().to_owned()));
+    distances.filter(|(distance, _)| (1..=most).contains(distance)).min().map(|(_, of)| of)
+}
+
 /// Returns the long name of a command.
 fn command(word: &str) -> Option<&'static str> {
     const COMMANDS: [(&str, &str); 8] = [
@@ -79,4 +87,18 @@ fn name(option: &str) -> Option<&'static str> {
         "-M" | "--netmask" => "netmask",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::complete::ipvsadm::OPTIONS;
+
+    #[test]
+    fn what_was_meant_differs_by_few_letters() {
+        let option = |word| nearest(word, OPTIONS);
+        assert_eq!(option("--add-servce").as_deref(), Some("--add-service"));
+        assert_eq!(option("--nosuch"), None);
+        assert_eq!(nearest("rr", ["rr", "wrr"]).as_deref(), Some("wrr"), "not the word itself");
+    }
 }

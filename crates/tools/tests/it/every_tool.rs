@@ -149,6 +149,17 @@ fn links_replace_no_other_file() {
 }
 
 #[test]
+fn ipvsadm_names_the_option_that_was_meant() {
+    let Some(namespace) = Netns::new() else { return };
+    let words = ["-t", "192.0.2.1:80", "--add-servce"];
+    let output = namespace.run(|| command("ipvsadm", &words).output().expect("it runs"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("--add-servce: unknown option\n"), "{said}");
+    assert!(said.contains("did you mean `--add-service`?"), "{said}");
+    assert_eq!(output.status.code(), Some(255), "{said}");
+}
+
+#[test]
 fn a_kernel_without_ipvs_is_told_in_the_words_of_ipvsadm() {
     if !testns::have(&["ipvsadm"]) || Path::new("/proc/net/ip_vs").exists() {
         return;
