@@ -1,6 +1,6 @@
 //! `-L -c`: the connections, which the kernel tells in a file alone.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::names;
@@ -12,17 +12,30 @@ pub(super) const FILE: &str = "/proc/thread-self/net/ip_vs_conn";
 ///
 /// # Errors
 /// With the line that is not one of that file.
-pub(super) fn listed(text: &str, numeric: bool, persistence: bool) -> Result<String, String> {
+pub(super) fn listed(text: &str, numeric: bool, persistence: bool) -> Result<String, NotAConnection> {
     let mut list =
         "IPVS connection entries\npro expire state       source             virtual            destination"
             .to_owned();
     list.push_str(if persistence { "        pe name          pe_data\n" } else { "\n" });
     for (number, line) in (1..).zip(text.lines()).skip(1) {
-        let connection = Connection::parse(line)
-            .ok_or_else(|| format!("{FILE}: line {number}: expected a connection, found `{line}`"))?;
+        let connection =
+            Connection::parse(line).ok_or_else(|| NotAConnection { line: number, found: line.to_owned() })?;
         connection.write(&mut list, numeric, persistence);
     }
     Ok(list)
+}
+
+/// A line of [`FILE`] that is not one of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotAConnection {
+    line: usize,
+    found: String,
+}
+
+impl fmt::Display for NotAConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{FILE}: line {}: expected a connection, found `{}`", self.line, self.found)
+    }
 }
 
 /// A line of the file.
@@ -112,7 +125,7 @@ UDP 05:59  NONE        10.0.0.1:0         10.0.0.1:5060      10.0.0.2:5060    si
     #[test]
     fn a_line_that_is_none_is_told() {
         let cut = CAPTURED.replace(" 0A000002 0050", "");
-        assert!(listed(&cut, true, false).unwrap_err().contains("line 2: "));
+        assert_eq!(listed(&cut, true, false).unwrap_err().line, 2);
     }
 
     #[test]

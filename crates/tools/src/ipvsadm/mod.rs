@@ -229,7 +229,7 @@ fn list_connections(options: &ListOptions) -> Result<String, Failure> {
     let read = std::fs::read_to_string(file);
     let text = read.map_err(|error| Failure::new(format!("{file}: {error}"), LIST_FAILED))?;
     let listed = connections::listed(&text, options.numeric, options.persistent_connections);
-    listed.map_err(|message| Failure::new(message, LIST_FAILED))
+    listed.map_err(|line| Failure::new(line.to_string(), LIST_FAILED))
 }
 
 fn list_timeouts(client: &mut Client) -> Result<String, Error> {

@@ -1,5 +1,6 @@
 //! The command line, by the rules of `getopt_long` as nft(8) uses it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// What is to be done, and how it is to be printed.
@@ -40,6 +41,77 @@ pub(crate) enum Action {
     Interactive,
 }
 
+/// What is wrong with a command line. Displays in the words of nft and of getopt, which programs know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Misuse {
+    /// No option has this name.
+    UnknownOption { found: String },
+    /// No option is this letter.
+    UnknownLetter { found: char },
+    /// More than one option begins so.
+    Ambiguous { found: String, possible: Vec<&'static str> },
+    /// The option takes no argument.
+    Argument { option: &'static str },
+    /// The argument of the option is missing.
+    NoArgument { option: &'static str },
+    /// The argument of the option is missing, which was written as a letter.
+    NoArgumentOfLetter { letter: char },
+    /// A definition without `=`.
+    NoValue { found: String },
+    /// A definition of a name that is defined.
+    DefinedTwice { found: String },
+    /// A definition without a name or a value.
+    EmptyDefinition { found: String },
+    /// There is no file that could use the definitions.
+    DefinitionWithoutFile,
+    /// No level of debugging has this name.
+    UnknownLevel { found: String },
+    /// A level of debugging that nft has and this program has not.
+    OtherLevel { found: String },
+    /// Options stand behind the command.
+    LateOption { line: String },
+    /// There is neither a command nor a file.
+    NoCommand,
+}
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownOption { found } => write!(f, "nft: unrecognized option '{found}'"),
+            Self::UnknownLetter { found } => write!(f, "nft: invalid option -- '{found}'"),
+            Self::Ambiguous { found, possible } => {
+                let names: Vec<_> = possible.iter().map(|name| format!("'--{name}'")).collect();
+                write!(f, "nft: option '--{found}' is ambiguous; possibilities: {}", names.join(" "))
+            }
+            Self::Argument { option } => write!(f, "nft: option '--{option}' doesn't allow an argument"),
+            Self::NoArgument { option } => write!(f, "nft: option '--{option}' requires an argument"),
+            Self::NoArgumentOfLetter { letter } => {
+                write!(f, "nft: option requires an argument -- '{letter}'")
+            }
+            Self::NoValue { found } => {
+                write!(f, "Failed to define variable '{found}': expected NAME=VALUE")
+            }
+            Self::DefinedTwice { found } => {
+                write!(f, "Error: cannot define `{found}`: it is defined already")
+            }
+            Self::EmptyDefinition { found } => {
+                write!(f, "Error: cannot define `{found}`: expected NAME=VALUE")
+            }
+            Self::DefinitionWithoutFile => {
+                f.write_str("Error: -D/--define can only be used with -f/--filename")
+            }
+            Self::UnknownLevel { found } => write!(f, "invalid debug parameter `{found}'"),
+            Self::OtherLevel { found } => {
+                write!(f, "nft: --debug={found}: expected `netlink`, the one level that is shown here")
+            }
+            Self::LateOption { line } => {
+                write!(f, "Error: syntax error, options must be specified before commands\nnft {line}")
+            }
+            Self::NoCommand => f.write_str("nft: no command specified"),
+        }
+    }
+}
+
 const LONG: [(&str, char); 21] = [
     ("help", 'h'),
     ("version", 'v'),
@@ -65,7 +137,7 @@ const LONG: [(&str, char); 21] = [
 ];
 
 /// Options stand before the first word that is none; behind it, `-` belongs to nft's language.
-pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
+pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, Misuse> {
     let mut arguments = Arguments::default();
     let all: Vec<String> = words.collect();
     let mut words = all.iter().cloned().peekable();
@@ -83,15 +155,15 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
             let option = by_name(name, &word)?;
             let (full, _) = LONG.iter().find(|(_, other)| *other == option).copied().unwrap_or_default();
             if value.is_some() && !takes_value(option) {
-                return Err(format!("nft: option '--{full}' doesn't allow an argument"));
+                return Err(Misuse::Argument { option: full });
             }
-            options.push((option, value, format!("option '--{full}' requires an argument")));
+            options.push((option, value, Misuse::NoArgument { option: full }));
         } else {
             let mut letters = word.chars().skip(1);
             while let Some(letter) = letters.next() {
                 let rest: String = letters.clone().collect();
                 let takes_rest = takes_value(letter) && !rest.is_empty();
-                let missing = format!("option requires an argument -- '{letter}'");
+                let missing = Misuse::NoArgumentOfLetter { letter };
                 options.push((letter, takes_rest.then_some(rest), missing));
                 if takes_rest {
                     break;
@@ -99,7 +171,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
             }
         }
         for (option, value, missing) in options {
-            let mut needed = || value.clone().or_else(|| words.next()).ok_or(format!("nft: {missing}"));
+            let mut needed = || value.clone().or_else(|| words.next()).ok_or(missing.clone());
             let mut shown = |action| {
                 arguments.action = action;
                 Ok(std::mem::take(&mut arguments))
@@ -112,16 +184,14 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                 'f' => file = Some(needed()?),
                 'D' => {
                     let text = needed()?;
-                    let (name, value) = text
-                        .split_once('=')
-                        .ok_or_else(|| format!("Failed to define variable '{text}': expected NAME=VALUE"))?;
-                    let is_taken = arguments.defines.iter().any(|(other, _)| other == name);
-                    if is_taken || name.is_empty() || value.is_empty() {
-                        let reason = match is_taken {
-                            true => "it is defined already",
-                            false => "expected NAME=VALUE",
-                        };
-                        return Err(format!("Error: cannot define `{text}`: {reason}"));
+                    let Some((name, value)) = text.split_once('=') else {
+                        return Err(Misuse::NoValue { found: text });
+                    };
+                    if arguments.defines.iter().any(|(other, _)| other == name) {
+                        return Err(Misuse::DefinedTwice { found: text });
+                    }
+                    if name.is_empty() || value.is_empty() {
+                        return Err(Misuse::EmptyDefinition { found: text });
                     }
                     arguments.defines.push((name.to_owned(), value.to_owned()));
                 }
@@ -150,7 +220,7 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
                 }
                 'i' => is_interactive = true,
                 'o' => arguments.optimize = true,
-                other => return Err(format!("nft: invalid option -- '{other}'")),
+                other => return Err(Misuse::UnknownLetter { found: other }),
             }
         }
     }
@@ -158,17 +228,16 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
     // As nft, which looks for options behind a command up to the first block.
     let late = |word: &String| word.starts_with('-') && word.len() > 1;
     if rest.iter().take_while(|word| !word.starts_with('{')).any(late) {
-        let line: String = all.iter().map(|word| format!("{word} ")).collect();
-        return Err(format!("Error: syntax error, options must be specified before commands\nnft {line}"));
+        return Err(Misuse::LateOption { line: all.iter().map(|word| format!("{word} ")).collect() });
     }
     if file.is_none() && !arguments.defines.is_empty() {
-        return Err("Error: -D/--define can only be used with -f/--filename".to_owned());
+        return Err(Misuse::DefinitionWithoutFile);
     }
     arguments.action = match file {
         // As nft: of a file beside a command nothing is read.
         Some(file) if rest.is_empty() => Action::File(file),
         None if rest.is_empty() && is_interactive => Action::Interactive,
-        None if rest.is_empty() => return Err("nft: no command specified".to_owned()),
+        None if rest.is_empty() => return Err(Misuse::NoCommand),
         _ => Action::Words(rest.join(" ")),
     };
     Ok(arguments)
@@ -176,15 +245,13 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, St
 
 /// Checks the levels of debug output: `netlink` is the one that there is. The others show steps of libnftables,
 /// which have no counterpart here: whoever asks for one is refused, so that nobody waits for what does not come.
-fn debug(levels: &str) -> Result<(), String> {
+fn debug(levels: &str) -> Result<(), Misuse> {
     const LEVELS: [&str; 8] = ["scanner", "parser", "eval", "netlink", "mnl", "proto-ctx", "segtree", "all"];
     if let Some(level) = levels.split(',').find(|level| !LEVELS.contains(level)) {
-        return Err(format!("invalid debug parameter `{level}'"));
+        return Err(Misuse::UnknownLevel { found: level.to_owned() });
     }
     match levels.split(',').find(|level| *level != "netlink") {
-        Some(level) => {
-            Err(format!("nft: --debug={level}: expected `netlink`, the one level that is shown here"))
-        }
+        Some(level) => Err(Misuse::OtherLevel { found: level.to_owned() }),
         None => Ok(()),
     }
 }
@@ -194,18 +261,18 @@ fn takes_value(option: char) -> bool {
 }
 
 /// A name, or the start of only one.
-fn by_name(name: &str, word: &str) -> Result<char, String> {
+fn by_name(name: &str, word: &str) -> Result<char, Misuse> {
     if let Some((_, option)) = LONG.iter().find(|(long, _)| *long == name) {
         return Ok(*option);
     }
     let starting: Vec<_> = LONG.iter().filter(|(long, _)| long.starts_with(name)).collect();
     match *starting {
         [(_, option)] => Ok(*option),
-        [] => Err(format!("nft: unrecognized option '{word}'")),
-        _ => {
-            let names: Vec<_> = starting.iter().map(|(long, _)| format!("'--{long}'")).collect();
-            Err(format!("nft: option '--{name}' is ambiguous; possibilities: {}", names.join(" ")))
-        }
+        [] => Err(Misuse::UnknownOption { found: word.to_owned() }),
+        _ => Err(Misuse::Ambiguous {
+            found: name.to_owned(),
+            possible: starting.iter().map(|(long, _)| *long).collect(),
+        }),
     }
 }
 

@@ -12,14 +12,15 @@ use sluicegate_nftables::monitor::{Change, Event, RuleChange};
 use sluicegate_nftables::netlink::message::Messages;
 use sluicegate_nftables::{ApplyOptions, Family, SetFlags, Transaction, Within, read};
 
+use super::error::CommandError;
+
 /// What a transaction sends. It is printed although the kernel may refuse it.
-pub(super) fn sent(transaction: &Transaction) -> Result<String, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("Error: {error}");
+pub(super) fn sent(transaction: &Transaction) -> Result<String, CommandError> {
     // What only the kernel knows is not in it: the places of rules by their index, and handles of chains.
     let Ok(batch) = transaction.encode(ApplyOptions::default()) else { return Ok(String::new()) };
     let mut text = String::new();
-    for message in Messages::new(batch.bytes().map_err(|error| failed(&error))?) {
-        let message = message.map_err(|error| failed(&error))?;
+    for message in Messages::new(batch.bytes().map_err(CommandError::cause)?) {
+        let message = message.map_err(CommandError::cause)?;
         // Of what deletes, only elements are printed.
         match Event::decode(message) {
             Ok(Some(Event::Rule(RuleChange::New(_) | RuleChange::Inserted(_), rule))) => {
@@ -41,7 +42,7 @@ pub(super) fn sent(transaction: &Transaction) -> Result<String, String> {
 }
 
 /// What the kernel has of a family or table.
-pub(super) fn listed(ruleset: &read::Ruleset, within: &Within) -> Result<String, String> {
+pub(super) fn listed(ruleset: &read::Ruleset, within: &Within) -> Result<String, CommandError> {
     let is_listed = |of: Family, table: &sluicegate_nftables::Name| match within {
         Within::Family(family) => *family == Family::UNSPEC || *family == of,
         Within::Table(id) => id.family == of && id.name == *table,
@@ -62,7 +63,7 @@ pub(super) fn listed(ruleset: &read::Ruleset, within: &Within) -> Result<String,
     Ok(text)
 }
 
-fn of_rule(rule: &read::Rule) -> Result<String, String> {
+fn of_rule(rule: &read::Rule) -> Result<String, CommandError> {
     let mut text = format!("{} {} {}", rule.family, rule.table, rule.chain);
     if rule.handle != 0 {
         let _ = write!(text, " {}", rule.handle);
@@ -72,9 +73,8 @@ fn of_rule(rule: &read::Rule) -> Result<String, String> {
     }
     text.push('\n');
     for expr in &rule.expressions {
-        let shown = of_expr(expr).ok_or_else(|| {
-            format!("Error: --debug=netlink: there are no words for the expression `{}`", expr.name())
-        })?;
+        let shown =
+            of_expr(expr).ok_or_else(|| CommandError::NoWords { expression: expr.name().to_string() })?;
         let _ = writeln!(text, "  [ {shown} ]");
     }
     if !rule.user_data.is_empty() {

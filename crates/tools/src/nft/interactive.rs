@@ -7,21 +7,21 @@ use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
 use super::arguments::Arguments;
+use super::error::CommandError;
 use super::run::execute;
 
-pub(crate) fn interactive(arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn interactive(arguments: &Arguments) -> Result<(), CommandError> {
     let mut commands = Commands::default();
     if !std::io::stdin().is_terminal() {
         for line in std::io::stdin().lock().lines() {
-            let line = line.map_err(|error| format!("Error: standard input: {error}"))?;
+            let line = line.map_err(CommandError::Input)?;
             if !commands.take(&line, arguments) {
                 break;
             }
         }
         return Ok(());
     }
-    let failed = |error: ReadlineError| format!("Error: {error}");
-    let mut editor = DefaultEditor::new().map_err(failed)?;
+    let mut editor = DefaultEditor::new().map_err(CommandError::cause)?;
     loop {
         match editor.readline(if commands.open.is_empty() { "nft> " } else { ".... " }) {
             Ok(line) => {
@@ -33,7 +33,7 @@ pub(crate) fn interactive(arguments: &Arguments) -> Result<(), String> {
             }
             Err(ReadlineError::Interrupted) => commands.open.clear(),
             Err(ReadlineError::Eof) => return Ok(()),
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(CommandError::cause(error)),
         }
     }
 }

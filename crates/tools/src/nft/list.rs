@@ -6,6 +6,7 @@ use sluicegate_nftables::netlink::NetlinkFamily;
 use sluicegate_nftables::{ListOptions, Name, SetFlags, SetId, Subject, TableContent, Within, read};
 
 use super::arguments::Arguments;
+use super::error::CommandError;
 use super::names::{list_options, open, with_hosts};
 use super::report::Fault;
 use super::run::{print, print_json};
@@ -178,7 +179,7 @@ pub(crate) enum Kind {
 }
 
 impl Shown {
-    pub(crate) fn print(self, options: &ListOptions, arguments: &Arguments) -> Result<(), String> {
+    pub(crate) fn print(self, options: &ListOptions, arguments: &Arguments) -> Result<(), CommandError> {
         if arguments.json {
             return self.print_json(options);
         }
@@ -218,7 +219,7 @@ impl Shown {
         print(&with_hosts(text, arguments))
     }
 
-    fn print_json(self, options: &ListOptions) -> Result<(), String> {
+    fn print_json(self, options: &ListOptions) -> Result<(), CommandError> {
         let mut list: Vec<Value> = Vec::new();
         let empty = ruleset(&[], options);
         list.extend(empty.get("nftables").and_then(Value::as_array).into_iter().flatten().cloned());

@@ -7,6 +7,7 @@ mod arguments;
 mod debug;
 mod describe;
 mod echo;
+mod error;
 mod glob;
 mod interactive;
 mod list;
@@ -27,16 +28,18 @@ use std::process::ExitCode;
 
 use sluicegate_nftables::netlink::text::{decode, encode};
 
+use error::CommandError;
+
 pub(crate) use names::open;
 pub(crate) use report::FAMILIES;
 
 pub(crate) fn main(arguments: Vec<OsString>) -> ExitCode {
     // A reader of the output that goes away ends this as it ends others.
     let words = arguments.into_iter().map(|word| decode(word.as_bytes()).into_owned());
-    match arguments::parse(words).and_then(|arguments| run::run(&arguments)) {
+    match arguments::parse(words).map_err(CommandError::from).and_then(|arguments| run::run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            crate::output::tell_bytes(&encode(&message));
+        Err(failure) => {
+            crate::output::tell_bytes(&encode(&failure.to_string()));
             ExitCode::FAILURE
         }
     }

@@ -7,28 +7,29 @@ use sluicegate_nftables::netlink::text::encode;
 use sluicegate_nftables::{Family, ListOptions, MonitorEvent, MonitorFilter, MonitorObject};
 
 use super::arguments::Arguments;
+use super::error::CommandError;
 use super::names::{list_options, open, with_hosts};
 use super::packet::packet;
 
-pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<(), CommandError> {
     let options = list_options(arguments)?;
     let mut listener = open(NetlinkFamily::NETFILTER)?;
     let traces = matches!(filter.object, None | Some(MonitorObject::Trace));
     let changes = filter.object != Some(MonitorObject::Trace);
     // Join first and read then: events that are older than the copy are ignored.
     if changes {
-        listener.join(GROUP).map_err(failed)?;
+        listener.join(GROUP).map_err(CommandError::cause)?;
     }
     if traces {
-        listener.join(TRACE_GROUP).map_err(failed)?;
+        listener.join(TRACE_GROUP).map_err(CommandError::cause)?;
     }
     let mut requests = open(NetlinkFamily::NETFILTER)?;
-    let mut read = || Follower::read(&mut requests, Family::UNSPEC).map_err(failed);
+    let mut read = || Follower::read(&mut requests, Family::UNSPEC).map_err(CommandError::cause);
     let mut follower = read()?;
     let mut monitor = Monitor::with_transport(listener);
     let as_json = arguments.json || filter.json;
     loop {
-        for event in monitor.events().map_err(failed)? {
+        for event in monitor.events().map_err(CommandError::cause)? {
             if let Event::Trace(trace) = &event {
                 let lines = [packet(trace, &options), traced(trace, &follower, &options)];
                 let text: String = lines.into_iter().flatten().map(|line| line + "\n").collect();
@@ -72,8 +73,8 @@ pub(crate) fn monitor(filter: MonitorFilter, arguments: &Arguments) -> Result<()
 }
 
 /// Prints, and returns false when the reader has gone away.
-fn shown(text: &str) -> Result<bool, String> {
-    crate::output::stream(encode(text)).map_err(failed)
+fn shown(text: &str) -> Result<bool, CommandError> {
+    crate::output::stream(encode(text)).map_err(CommandError::cause)
 }
 
 /// A step of a traced packet, with the words of the rule as it was when it was read. Ends of chains' rules,
@@ -124,8 +125,4 @@ fn is_wanted(line: &str, filter: MonitorFilter, as_json: bool) -> bool {
         }
     };
     event && about
-}
-
-fn failed(error: impl std::fmt::Display) -> String {
-    format!("Error: {error}")
 }

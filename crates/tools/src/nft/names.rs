@@ -9,16 +9,16 @@ use sluicegate_nftables::netlink::{NetlinkFamily, Options, Socket};
 use sluicegate_nftables::{DataType, ListOptions, Name, read};
 
 use super::arguments::Arguments;
+use super::error::CommandError;
 use super::zone;
 
-pub(crate) fn open(family: NetlinkFamily) -> Result<Socket, String> {
-    Socket::open(family, &Options::default()).map_err(|error| format!("Error: {error}"))
+pub(crate) fn open(family: NetlinkFamily) -> Result<Socket, CommandError> {
+    Socket::open(family, &Options::default()).map_err(CommandError::cause)
 }
 
 /// How listings are to be printed.
-pub(crate) fn list_options(arguments: &Arguments) -> Result<ListOptions, String> {
-    let mut options =
-        read::list_options(&mut open(NetlinkFamily::ROUTE)?).map_err(|error| format!("Error: {error}"))?;
+pub(crate) fn list_options(arguments: &Arguments) -> Result<ListOptions, CommandError> {
+    let mut options = read::list_options(&mut open(NetlinkFamily::ROUTE)?).map_err(CommandError::cause)?;
     options.state = !arguments.stateless;
     options.handles = arguments.handles;
     options.numeric_priority = arguments.numeric_priority;

@@ -5,6 +5,7 @@ use sluicegate_nftables::netlink::{Errno, NetlinkFamily, Socket};
 use sluicegate_nftables::{Element, Elements, Error, Set, Subject, TableId, Within, read};
 
 use super::arguments::Arguments;
+use super::error::CommandError;
 use super::list::{Part, Shown};
 use super::names::{list_options, open};
 use super::report::Fault;
@@ -89,7 +90,7 @@ pub(crate) fn reset(subject: &Subject, arguments: &Arguments) -> Result<(), Faul
             Shown::part(ruleset.content())
         }
         Subject::Elements(elements) => found(elements, read::find_and_reset)?,
-        other => return Err(format!("Error: `reset {other}` is not supported here").into()),
+        other => return Err(CommandError::Unsupported { command: format!("reset {other}") }.into()),
     };
     Ok(shown.print(&list_options(arguments)?, arguments)?)
 }

@@ -10,22 +10,23 @@ use sluicegate_nftables::lang::parse::{Mistake, ParseError};
 use sluicegate_nftables::netlink::Errno;
 use sluicegate_nftables::{Error, Failure, Operation, Transaction};
 
+use super::error::CommandError;
 use super::near;
 
 /// Why a command is not done.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// A whole message.
-    Said(String),
+    /// It is about no part of a command.
+    Failed(CommandError),
     /// Nothing has this name.
     Missing(String),
     /// The kernel refuses the command.
     Refused(Errno),
 }
 
-impl From<String> for Fault {
-    fn from(message: String) -> Self {
-        Self::Said(message)
+impl From<CommandError> for Fault {
+    fn from(failure: CommandError) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -33,7 +34,7 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         match error.errno() {
             Some(errno) => Self::Refused(errno),
-            None => Self::Said(format!("Error: {error}")),
+            None => Self::Failed(CommandError::cause(error)),
         }
     }
 }

@@ -17,11 +17,12 @@ use sluicegate_nftables::{
 };
 
 use super::arguments::{Action, Arguments, BUILD, HELP, VERSION};
+use super::error::CommandError;
 use super::names::{add_names, list_options, open, with_hosts};
 use super::report::{self, Fault, Part, Refusal};
 use super::{debug, describe, echo, glob, interactive, list, monitor, near, optimize, query};
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
     match &arguments.action {
         Action::Help => print(HELP),
         Action::Version => print(&format!("{VERSION}\n")),
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// Does what a text says, which has a name where it is a file.
-pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<(), String> {
+pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<(), CommandError> {
     let mut script = script(text, name, arguments)?;
     // Which command of the text each one is.
     let mut origins: Vec<usize> = (0..script.commands.len()).collect();
@@ -90,23 +91,23 @@ pub(crate) fn execute(text: &str, name: Option<&str>, arguments: &Arguments) -> 
 }
 
 /// Writes to standard output. Whoever reads it may have gone.
-pub(crate) fn print(text: &str) -> Result<(), String> {
-    crate::output::print(encode(text)).map_err(|error| format!("Error: {error}"))
+pub(crate) fn print(text: &str) -> Result<(), CommandError> {
+    crate::output::print(encode(text)).map_err(CommandError::cause)
 }
 
 /// Writes a line of JSON to standard output, if its strings are text: JSON has no other bytes.
-pub(crate) fn print_json(value: &Value) -> Result<(), String> {
+pub(crate) fn print_json(value: &Value) -> Result<(), CommandError> {
     match value.string_of_bytes() {
         None => print(&format!("{value}\n")),
-        Some(text) => Err(format!("Error: JSON is UTF-8, and \"{text}\" is not: list it without -j")),
+        Some(text) => Err(CommandError::NotJson { text: text.to_owned() }),
     }
 }
 
-fn contents(file: &str) -> Result<String, String> {
+fn contents(file: &str) -> Result<String, CommandError> {
     let failed = |error: std::io::Error| {
         let reason = error.to_string();
         let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-        report::internal(&format!("Could not open file \"{file}\": {reason}\n\n"))
+        CommandError::Open { file: file.to_owned(), reason }
     };
     let bytes = if matches!(file, "-" | "/dev/stdin") {
         let mut bytes = Vec::new();
@@ -118,20 +119,20 @@ fn contents(file: &str) -> Result<String, String> {
     Ok(decode(&bytes).into_owned())
 }
 
-fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, String> {
+fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Script, CommandError> {
     let missing = RefCell::new(Vec::new());
     with_options(arguments, Some(&missing), |options| {
         if is_json(text, arguments) {
             if !is_utf8(text) {
-                return Err(format!("Error: {}: JSON is UTF-8, and this is not", name.unwrap_or("-")));
+                return Err(CommandError::NotText { name: name.unwrap_or("-").to_owned() });
             }
-            return Ok(Script::from_json(text, options).map_err(|error| {
+            return Script::from_json(text, options).map_err(|error| {
                 let mistakes: Vec<_> =
                     error.mistakes.iter().map(|mistake| report::internal(&mistake.to_string())).collect();
-                mistakes.join("\n")
-            }));
+                CommandError::Script(mistakes.join("\n"))
+            });
         }
-        Ok(Script::parse(text, options).map_err(|mut error| {
+        Script::parse(text, options).map_err(|mut error| {
             let missing = missing.borrow();
             for mistake in &mut error.mistakes {
                 // A set whose type is not known is one that does not exist.
@@ -152,9 +153,9 @@ fn script(text: &str, name: Option<&str>, arguments: &Arguments) -> Result<Scrip
                     report::narrow(mistake, &part);
                 }
             }
-            report::mistakes(&error, name)
-        }))
-    })?
+            CommandError::Script(report::mistakes(&error, name))
+        })
+    })
 }
 
 /// As nft, which reads text where it is no JSON.
@@ -170,7 +171,7 @@ fn located(
     text: &str,
     name: Option<&str>,
     arguments: &Arguments,
-) -> String {
+) -> CommandError {
     let has_intervals = |operation: &Operation| match operation {
         Operation::Add(Object::Elements(elements)) => {
             let added = transaction.operations().iter().find_map(|operation| match operation {
@@ -188,7 +189,7 @@ fn located(
     };
     let refusals = Refusal::all(error, transaction, &has_intervals);
     if refusals.is_empty() {
-        return format!("Error: {error}");
+        return CommandError::Cause(error.to_string().into());
     }
     let meaning = |refusal: &Refusal| refusal.meaning.as_ref().map(|meaning| format!("\n({meaning})"));
     let plain = |refusal: &Refusal| {
@@ -196,7 +197,7 @@ fn located(
         error + &meaning(refusal).unwrap_or_default()
     };
     if is_json(text, arguments) {
-        return refusals.iter().map(plain).collect::<Vec<_>>().join("\n");
+        return CommandError::Script(refusals.iter().map(plain).collect::<Vec<_>>().join("\n"));
     }
     let lines = with_options(arguments, None, |options| {
         let line = |refusal: &Refusal| {
@@ -217,7 +218,7 @@ fn located(
         };
         Ok(refusals.iter().map(line).collect::<Vec<_>>())
     });
-    lines.map_or_else(|error| error, |lines| lines.join("\n"))
+    lines.map_or_else(|failure| failure, |lines| CommandError::Script(lines.join("\n")))
 }
 
 /// The error of a query, with its place.
@@ -228,26 +229,26 @@ fn located_query(
     text: &str,
     name: Option<&str>,
     arguments: &Arguments,
-) -> String {
+) -> CommandError {
     let (message, part) = match fault {
-        Fault::Said(message) => return message,
+        Fault::Failed(failure) => return failure,
         Fault::Missing(name) => {
             (format!("{}{}", Errno::ENOENT.description(), near::meant(object)), Part::Name(name))
         }
         Fault::Refused(errno) => (format!("Could not process rule: {}", errno.description()), Part::Whole),
     };
     if is_json(text, arguments) {
-        return report::internal(&message);
+        return CommandError::Script(report::internal(&message));
     }
     let found =
         with_options(arguments, None, |options| Ok(Script::locate_command(text, options, command, &message)));
-    match found {
+    CommandError::Script(match found {
         Ok(Some(mut found)) => {
             report::narrow(&mut found, &part);
             report::mistake(&found, name)
         }
         _ => report::internal(&message),
-    }
+    })
 }
 
 fn missing_table(id: &SetId, arguments: &Arguments) -> bool {
@@ -261,8 +262,8 @@ fn missing_table(id: &SetId, arguments: &Arguments) -> bool {
 fn with_options<T>(
     arguments: &Arguments,
     missing: Option<&RefCell<Vec<SetId>>>,
-    call: impl FnOnce(&ParseOptions<'_>) -> Result<T, String>,
-) -> Result<T, String> {
+    call: impl FnOnce(&ParseOptions<'_>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
     let known = list_options(&Arguments::default())?;
     let mut options = ParseOptions::from(&known);
     add_names(&mut options);
@@ -294,7 +295,7 @@ pub(crate) fn set_in_kernel(socket: &mut Socket, id: &SetId) -> Option<Set> {
 
 /// The files that `include` asks for: of a path that does not say where, those in the first directory that
 /// has any.
-fn included(path: &str, arguments: &Arguments) -> Result<Vec<Included>, String> {
+fn included(path: &str, arguments: &Arguments) -> Result<Vec<Included>, CommandError> {
     let direct = path.starts_with(['/', '.']);
     let mut directories: Vec<&Path> = arguments.include_paths.iter().map(AsRef::as_ref).collect();
     directories.push(Path::new("/etc"));
@@ -315,7 +316,7 @@ fn included(path: &str, arguments: &Arguments) -> Result<Vec<Included>, String> 
         }
     }
     // nft takes a pattern that nothing matches.
-    if glob::is_pattern(path) { Ok(Vec::new()) } else { Err("no such file".to_owned()) }
+    if glob::is_pattern(path) { Ok(Vec::new()) } else { Err(CommandError::NoFile) }
 }
 
 fn answer(command: &Command, arguments: &Arguments) -> Result<(), Fault> {
@@ -325,7 +326,7 @@ fn answer(command: &Command, arguments: &Arguments) -> Result<(), Fault> {
         Command::Get(elements) => query::get(elements, arguments),
         Command::Monitor(filter) => Ok(monitor::monitor(*filter, arguments)?),
         Command::Describe(description) => Ok(print(&describe::describe(description))?),
-        other => Err(format!("Error: `{other}` is not supported here").into()),
+        other => Err(CommandError::Unsupported { command: other.to_string() }.into()),
     }
 }
 
@@ -334,8 +335,8 @@ fn apply(
     transaction: &Transaction,
     arguments: &Arguments,
     document: Option<&str>,
-    tell: impl FnOnce(&Error) -> String,
-) -> Result<(), String> {
+    tell: impl FnOnce(&Error) -> CommandError,
+) -> Result<(), CommandError> {
     let mut socket = open(NetlinkFamily::NETFILTER)?;
     if arguments.debug_netlink {
         print(&debug::sent(transaction)?)?;
@@ -350,21 +351,20 @@ fn apply(
     let mut echo = None;
     if arguments.echo && !arguments.check {
         let mut listener = open(NetlinkFamily::NETFILTER)?;
-        listener.join(GROUP).map_err(|error| format!("Error: {error}"))?;
-        let follower =
-            Follower::read(&mut socket, Family::UNSPEC).map_err(|error| format!("Error: {error}"))?;
+        listener.join(GROUP).map_err(CommandError::cause)?;
+        let follower = Follower::read(&mut socket, Family::UNSPEC).map_err(CommandError::cause)?;
         echo = Some((Monitor::with_transport(listener), follower));
     }
     let applied = transaction.apply_with(&mut socket, options).map_err(|error| tell(&error))?;
     let Some((mut monitor, mut follower)) = echo else { return Ok(()) };
     let options = list_options(arguments)?;
     while follower.generation() != applied.generation {
-        let events = monitor.events().map_err(|error| format!("Error: {error}"))?;
+        let events = monitor.events().map_err(CommandError::cause)?;
         if events.is_empty() {
             break;
         }
         for event in events {
-            let commit = follower.apply(event).map_err(|error| format!("Error: {error}"))?;
+            let commit = follower.apply(event).map_err(CommandError::cause)?;
             let Some(commit) = commit.filter(|commit| commit.generation.id == applied.generation) else {
                 continue;
             };
@@ -384,7 +384,7 @@ fn apply(
     Ok(())
 }
 
-fn print_document(document: &str, events: &[Event]) -> Result<(), String> {
-    let document = echo::filled_in(document, events).map_err(|error| format!("Error: {error}"))?;
+fn print_document(document: &str, events: &[Event]) -> Result<(), CommandError> {
+    let document = echo::filled_in(document, events).map_err(CommandError::cause)?;
     print(&document.to_string())
 }
