@@ -304,13 +304,13 @@ pub struct DecodeError {
 pub enum Problem {
     #[error(transparent)]
     Netlink(#[from] sluicegate_netlink::DecodeError),
-    #[error("attribute {0} is missing")]
+    #[error("expected attribute {0}, found none")]
     Missing(u16),
-    #[error("attribute {kind} has the value {value}")]
+    #[error("attribute {kind}: expected a value that it can have, found {value}")]
     Value { kind: u16, value: u64 },
-    #[error("attribute {0} is not a name")]
+    #[error("attribute {0}: expected a name, found other bytes")]
     Name(u16),
-    #[error("unexpected message type {0}")]
+    #[error("expected an answer of IPVS, found message type {0}")]
     MessageType(u16),
 }
 

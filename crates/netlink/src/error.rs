@@ -127,7 +127,7 @@ impl Error {
 #[non_exhaustive]
 pub enum DecodeError {
     /// A header or a fixed part is longer than what is left.
-    #[error("{what} needs {need} bytes, {have} are left at offset {offset}")]
+    #[error("expected {need} bytes of {what} at offset {offset}, found {have}")]
     Short {
         /// The part that was to be read.
         what: &'static str,
@@ -140,7 +140,9 @@ pub enum DecodeError {
     },
     /// The length field of an attribute or message exceeds the bytes that are left, or is less than its
     /// header.
-    #[error("{what} at offset {offset} claims {claims} bytes, {have} are left")]
+    #[error(
+        "expected a valid length of {what} at offset {offset}, where {have} bytes are left, found {claims}"
+    )]
     Length {
         /// `nlattr` or `nlmsghdr`.
         what: &'static str,
@@ -152,7 +154,7 @@ pub enum DecodeError {
         offset: usize,
     },
     /// An attribute's payload has the wrong size for its type.
-    #[error("attribute {kind} has {have} bytes, its type needs {need}")]
+    #[error("attribute {kind}: expected {need} bytes, found {have}")]
     Size {
         /// The attribute's type, flags masked.
         kind: u16,
@@ -162,13 +164,13 @@ pub enum DecodeError {
         have: usize,
     },
     /// A string attribute is not UTF-8 or has a NUL inside.
-    #[error("attribute {kind} is not a string")]
+    #[error("attribute {kind}: expected a string, found other bytes")]
     NotText {
         /// The attribute's type, flags masked.
         kind: u16,
     },
     /// A required attribute is absent.
-    #[error("{what} is missing")]
+    #[error("expected {what}, found none")]
     Missing {
         /// The C name of the attribute.
         what: &'static str,
@@ -180,7 +182,9 @@ pub enum DecodeError {
 #[non_exhaustive]
 pub enum TooLong {
     /// An attribute over 65,535 bytes with its header.
-    #[error("attribute {kind} of message {sequence} has {length} bytes with its header, the limit is 65535")]
+    #[error(
+        "message {sequence}: expected at most 65535 bytes of attribute {kind} with its header, found {length}"
+    )]
     Attribute {
         /// The message's sequence number.
         sequence: u32,
@@ -190,7 +194,7 @@ pub enum TooLong {
         length: usize,
     },
     /// A message over 4 GiB.
-    #[error("message {sequence} has {length} bytes, the limit is 4294967295")]
+    #[error("message {sequence}: expected at most 4294967295 bytes, found {length}")]
     Message {
         /// The message's sequence number.
         sequence: u32,

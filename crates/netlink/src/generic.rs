@@ -167,7 +167,7 @@ mod tests {
         let nothing = message::encode(header, &[1, 2, 0, 0]);
         kernel.expect_any().reply([nothing, scripted::ack(1)].concat());
         let error = family(&mut kernel, "IPVS").unwrap_err();
-        assert_eq!(error.to_string(), "CTRL_ATTR_FAMILY_ID is missing");
+        assert_eq!(error.to_string(), "expected CTRL_ATTR_FAMILY_ID, found none");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((read, attributes.next().unwrap().unwrap().u32().unwrap()), (header, 9));
         assert_eq!(
             Message { payload: &[1, 1, 0], ..message }.generic().unwrap_err().to_string(),
-            "genlmsghdr needs 4 bytes, 3 are left at offset 16"
+            "expected 4 bytes of genlmsghdr at offset 16, found 3"
         );
     }
 

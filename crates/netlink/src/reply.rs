@@ -129,7 +129,7 @@ impl std::fmt::Display for KernelError {
             write!(f, ": {message}")?;
         }
         if let Some(missing) = self.missing {
-            write!(f, ", attribute {missing} is missing")?;
+            write!(f, ": expected attribute {missing}, found none")?;
         }
         Ok(())
     }

@@ -194,7 +194,8 @@ fn the_error_of_a_malformed_answer_has_the_offset() {
     let error = client.services().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "answer of the kernel: service: nlattr at offset 24 claims 6 bytes, 4 are left"
+        "answer of the kernel: service: expected a valid length of nlattr at offset 24, where 4 bytes are left, \
+         found 6"
     );
     // It was read to its end: the next request gets its own answer.
     assert_eq!(client.services().unwrap().len(), 1);

@@ -149,7 +149,7 @@ impl fmt::Debug for Name {
 
 /// The error for text that is not a valid name or comment.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} {reason}")]
+#[error("expected {reason}, found {name:?}")]
 #[non_exhaustive]
 pub struct NameError {
     /// The text, cut after 60 characters.
@@ -158,15 +158,15 @@ pub struct NameError {
     pub reason: NameProblem,
 }
 
-/// The reason why text is not a valid name or comment.
+/// The reason why text is not a valid name or comment. Displays as what is expected instead: `at most 128 bytes`.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameProblem {
     /// The text is empty.
-    #[error("must not be empty")]
+    #[error("at least one character")]
     Empty,
     /// The text is longer than the kernel allows.
-    #[error("has {length} bytes, but at most {limit} are allowed")]
+    #[error("at most {limit} bytes instead of {length}")]
     TooLong {
         /// The length in bytes.
         length: usize,
@@ -174,13 +174,13 @@ pub enum NameProblem {
         limit: usize,
     },
     /// The first character is not one that starts an identifier.
-    #[error("must start with a letter, '_' or '.'")]
+    #[error("a letter, '_' or '.' at the start")]
     Start,
     /// A character is not allowed.
-    #[error("contains {0:?}, which is not allowed")]
+    #[error("text without {0:?}")]
     Character(char),
     /// The text is a keyword of nft's language.
-    #[error("is a keyword of nft's language and cannot be a name")]
+    #[error("a name that is not a keyword of nft's language")]
     Keyword,
 }
 
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn an_error_says_what_is_wrong() {
-        assert_eq!(Name::new("a b").unwrap_err().to_string(), "\"a b\" contains ' ', which is not allowed");
+        assert_eq!(Name::new("a b").unwrap_err().to_string(), "expected text without ' ', found \"a b\"");
         assert_eq!(
             Name::new("drop").unwrap_err().to_string(),
-            "\"drop\" is a keyword of nft's language and cannot be a name"
+            "expected a name that is not a keyword of nft's language, found \"drop\""
         );
         assert_eq!(
             Comment::new("a\"b").unwrap_err().to_string(),
-            "\"a\\\"b\" contains '\"', which is not allowed"
+            "expected text without '\"', found \"a\\\"b\""
         );
     }
 

@@ -140,10 +140,10 @@ fn a_value_that_does_not_fit_is_refused_with_what_was_expected() {
 fn errors_are_readable_where_main_returns_them() {
     assert_eq!(
         format!("{:?}", Name::new("drop").unwrap_err()),
-        "\"drop\" is a keyword of nft's language and cannot be a name"
+        "expected a name that is not a keyword of nft's language, found \"drop\""
     );
     let error: Error = Name::new("a b").unwrap_err().into();
-    assert_eq!(format!("{error:?}"), "\"a b\" contains ' ', which is not allowed");
+    assert_eq!(format!("{error:?}"), "expected text without ' ', found \"a b\"");
     let chain = TableId::new(Family::IP, Name::new("t").unwrap()).chain(Name::new("c").unwrap());
     let mut transaction = Transaction::new();
     transaction.add(chain.rule().then(Match::new(Payload::IP_TTL, 256)));

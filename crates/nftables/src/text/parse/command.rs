@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(read("delete tabel t"), "expected what to delete, found `tabel` / did you mean `table`?");
         assert_eq!(
             read("add chain ip t drop"),
-            "expected the name of a chain, but \"drop\" is a keyword of nft's language and cannot be a name"
+            "expected the name of a chain (a name that is not a keyword of nft's language), found \"drop\""
         );
         assert_eq!(
             read("list ruleset"),

@@ -579,12 +579,13 @@ pub(crate) fn unquoted(text: &str) -> &str {
 }
 
 pub(crate) fn wrong_name(span: Span, what: &str, error: &NameError) -> Box<Problem> {
-    Problem::new(span, format!("expected {what}, but {error}"))
+    Problem::new(span, format!("expected {what} ({}), found {:?}", error.reason, error.name))
 }
 
 /// The mistake for a keyword where a name or text is expected.
 pub(crate) fn keyword(span: Span, what: &str, word: &str) -> Box<Problem> {
-    Problem::new(span, format!("expected {what}, but \"{word}\" is a keyword of nft's language"))
+    let reason = NameProblem::Keyword;
+    Problem::new(span, format!("expected {what} ({reason}), found \"{word}\""))
 }
 
 /// Whether a word is a keyword of nft 1.0.6 wherever it stands.
