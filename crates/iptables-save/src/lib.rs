@@ -93,6 +93,7 @@ mod spec;
 mod state;
 mod tree;
 mod value;
+pub mod vocabulary;
 mod words;
 
 pub use changes::Changes;

@@ -98,18 +98,6 @@ pub(crate) const LOG_LEVELS: &[(&str, u8)] = &[
     ("debug", 7),
 ];
 
-/// Bits of TCP flags by name.
-pub(crate) const TCP_FLAGS: &[(&str, u8)] = &[
-    ("FIN", 0x01),
-    ("SYN", 0x02),
-    ("RST", 0x04),
-    ("PSH", 0x08),
-    ("ACK", 0x10),
-    ("URG", 0x20),
-    ("ALL", 0x3f),
-    ("NONE", 0x00),
-];
-
 /// TCP options by name, with their kinds (RFC 9293, 7323, 2018, 2385).
 pub(crate) const TCP_OPTIONS: &[(&str, u8)] =
     &[("mss", 2), ("wscale", 3), ("sack-permitted", 4), ("sack", 5), ("timestamp", 8), ("md5", 19)];

@@ -3,6 +3,7 @@
 
 use crate::spec::{Module, OptionUse};
 use crate::value::protocol_number;
+use crate::vocabulary;
 
 /// Returns what is listed for an option; nothing without it.
 fn of(module: &Module<'_>, name: &str, text: impl FnOnce(&str, bool) -> String) -> String {
@@ -152,9 +153,12 @@ pub(super) fn connlimit(module: &Module<'_>) -> String {
 
 pub(super) fn dccp(option: &OptionUse<'_>) -> Option<String> {
     let types = option.value().filter(|_| option.name == "dccp-types")?;
-    let number =
-        |name: &str| DCCP_TYPES.iter().find(|(known, _)| *known == name).map_or("", |(_, number)| number);
-    let numbers: Vec<_> = types.split(',').map(number).collect();
+    // In the order of the words, each type by its number.
+    let numbers = types.split(',').flat_map(|name| {
+        let bits = vocabulary::bits(name, vocabulary::DCCP_TYPES);
+        (0..u32::BITS).filter(move |number| bits & 1 << number != 0).map(|number| number.to_string())
+    });
+    let numbers: Vec<_> = numbers.collect();
     Some(format!("{}{}", not(option.negated), numbers.join(",")))
 }
 
@@ -162,8 +166,8 @@ pub(super) fn sctp(option: &OptionUse<'_>) -> Option<String> {
     let [mode, chunks] = option.values.as_slice() else { return None };
     let number = |chunk: &str| {
         let (name, flags) = chunk.find(':').map_or((chunk, ""), |at| chunk.split_at(at));
-        let chunk = SCTP_CHUNKS.iter().find(|(known, _)| *known == name);
-        chunk.map_or(name.to_owned(), |(_, number)| format!("0x{number:04X}{flags}"))
+        let chunk = vocabulary::SCTP_CHUNKS.iter().find(|(known, ..)| *known == name);
+        chunk.map_or(name.to_owned(), |(_, number, _)| format!("0x{number:04X}{flags}"))
     };
     let chunks: Vec<_> = chunks.split(',').map(number).collect();
     Some(format!("{}{mode} {}", not(option.negated), chunks.join(",")))
@@ -171,10 +175,7 @@ pub(super) fn sctp(option: &OptionUse<'_>) -> Option<String> {
 
 pub(super) fn tcp(option: &OptionUse<'_>) -> Option<String> {
     let [mask, set] = option.values.as_slice() else { return None };
-    let bits = |names: &str| {
-        let bit = |name: &str| TCP_FLAGS.iter().find(|(known, _)| *known == name).map_or(0, |(_, bit)| *bit);
-        names.split(',').map(bit).fold(0, |all, bit| all | bit)
-    };
+    let bits = |names: &str| vocabulary::bits(names, vocabulary::TCP_FLAGS);
     let negated = if option.negated { "!" } else { "" };
     Some(format!("flags:{negated}0x{:02X}/0x{:02X}", bits(mask), bits(set)))
 }
@@ -203,8 +204,7 @@ pub(super) fn devgroup(option: &OptionUse<'_>) -> Option<String> {
 
 pub(super) fn ipv6header(option: &OptionUse<'_>) -> Option<String> {
     let headers = option.value()?;
-    let bit = |name: &str| IPV6_HEADERS.iter().find(|(known, _)| *known == name).map_or(0, |(_, bit)| *bit);
-    let bits = headers.split(',').map(bit).fold(0, |all, bit| all | bit);
+    let bits = vocabulary::bits(headers, vocabulary::IPV6_HEADERS);
     Some(format!("flags:{}0x{bits:02X}", if option.negated { "!" } else { "" }))
 }
 
@@ -414,59 +414,3 @@ pub(super) fn tproxy(module: &Module<'_>) -> String {
     let value = |name| module.value(name).unwrap_or_default();
     format!(" TPROXY redirect {}:{} mark {}", value("on-ip"), value("on-port"), value("tproxy-mark"))
 }
-
-/// `DCCP_PKT_*` (`linux/dccp.h`); the invalid ones are those that are reserved.
-const DCCP_TYPES: [(&str, &str); 11] = [
-    ("REQUEST", "0"),
-    ("RESPONSE", "1"),
-    ("DATA", "2"),
-    ("ACK", "3"),
-    ("DATAACK", "4"),
-    ("CLOSEREQ", "5"),
-    ("CLOSE", "6"),
-    ("RESET", "7"),
-    ("SYNC", "8"),
-    ("SYNCACK", "9"),
-    ("INVALID", "10,11,12,13,14,15"),
-];
-
-/// Chunk types of SCTP (RFC 9260, 3758, 4820, 5061, 6525, 8260).
-const SCTP_CHUNKS: [(&str, u8); 22] = [
-    ("DATA", 0),
-    ("INIT", 1),
-    ("INIT_ACK", 2),
-    ("SACK", 3),
-    ("HEARTBEAT", 4),
-    ("HEARTBEAT_ACK", 5),
-    ("ABORT", 6),
-    ("SHUTDOWN", 7),
-    ("SHUTDOWN_ACK", 8),
-    ("ERROR", 9),
-    ("COOKIE_ECHO", 10),
-    ("COOKIE_ACK", 11),
-    ("ECN_ECNE", 12),
-    ("ECN_CWR", 13),
-    ("SHUTDOWN_COMPLETE", 14),
-    ("I_DATA", 64),
-    ("ASCONF_ACK", 128),
-    ("RE_CONFIG", 130),
-    ("PAD", 132),
-    ("FORWARD_TSN", 192),
-    ("ASCONF", 193),
-    ("I_FORWARD_TSN", 194),
-];
-
-const TCP_FLAGS: [(&str, u8); 7] =
-    [("FIN", 1), ("SYN", 2), ("RST", 4), ("PSH", 8), ("ACK", 16), ("URG", 32), ("ALL", 63)];
-
-/// `MASK_*` of `linux/netfilter_ipv6/ip6t_ipv6header.h`.
-const IPV6_HEADERS: [(&str, u8); 8] = [
-    ("hop-by-hop", 128),
-    ("ipv6-opts", 64),
-    ("ipv6-route", 32),
-    ("ipv6-frag", 16),
-    ("ah", 8),
-    ("esp", 4),
-    ("ipv6-nonxt", 2),
-    ("protocol", 1),
-];

@@ -1,41 +1,15 @@
 //! Words of a fixed set, and lists of them.
 
 use super::Read;
+use crate::vocabulary::{self, words};
 
-pub(crate) const ADDRESS_TYPES: &[&str] = &[
-    "UNSPEC",
-    "UNICAST",
-    "LOCAL",
-    "BROADCAST",
-    "ANYCAST",
-    "MULTICAST",
-    "BLACKHOLE",
-    "UNREACHABLE",
-    "PROHIBIT",
-    "THROW",
-    "NAT",
-    "XRESOLVE",
-];
-pub(crate) const CONNTRACK_STATES: &[&str] =
-    &["INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED", "SNAT", "DNAT"];
-pub(crate) const CONNTRACK_STATUSES: &[&str] = &["NONE", "EXPECTED", "SEEN_REPLY", "ASSURED", "CONFIRMED"];
-pub(crate) const STATES: &[&str] = &["INVALID", "NEW", "RELATED", "ESTABLISHED", "UNTRACKED"];
-pub(crate) const CONNTRACK_EVENTS: &[&str] = &[
-    "new",
-    "related",
-    "destroy",
-    "reply",
-    "assured",
-    "protoinfo",
-    "helper",
-    "mark",
-    "natseqinfo",
-    "secmark",
-];
-pub(crate) const DCCP_TYPES: &[&str] = &[
-    "REQUEST", "RESPONSE", "DATA", "ACK", "DATAACK", "CLOSEREQ", "CLOSE", "RESET", "SYNC", "SYNCACK",
-    "INVALID",
-];
+pub(crate) const ADDRESS_TYPES: &[&str] = &words::<12>(vocabulary::ADDRESS_TYPES);
+pub(crate) const CONNTRACK_STATES: &[&str] = &words::<7>(vocabulary::CONNTRACK_STATES);
+pub(crate) const CONNTRACK_STATUSES: &[&str] = &words::<5>(vocabulary::CONNTRACK_STATUSES);
+/// Those that the match `state` knows, which is older than the states of translations.
+pub(crate) const STATES: &[&str] = &words::<5>(vocabulary::CONNTRACK_STATES);
+pub(crate) const CONNTRACK_EVENTS: &[&str] = &words::<10>(vocabulary::CONNTRACK_EVENTS);
+pub(crate) const DCCP_TYPES: &[&str] = &words::<11>(vocabulary::DCCP_TYPES);
 /// By their names, and by the number of the protocol as decimal digits: `0x2b` is not taken.
 pub(crate) const IPV6_HEADERS: &[&str] = &[
     "hop-by-hop",

@@ -3,6 +3,7 @@
 use super::{Read, number::decimal, number::integer};
 use crate::ext::Family;
 use crate::names;
+use crate::vocabulary::TCP_FLAGS;
 
 /// Returns a protocol by name or number, in the spelling of iptables-save.
 pub(super) fn protocol(word: &str) -> Read {
@@ -217,15 +218,17 @@ pub(super) fn log_level(word: &str) -> Read {
 
 pub(super) fn tcp_flags(word: &str) -> Read {
     let mut bits = 0;
+    let all = TCP_FLAGS.iter().fold(0, |all, (_, bit)| all | bit);
+    let groups = [("ALL", all), ("NONE", 0)];
     for part in word.split(',') {
-        match names::TCP_FLAGS.iter().find(|(name, _)| name.eq_ignore_ascii_case(part)) {
+        match TCP_FLAGS.iter().chain(&groups).find(|(name, _)| name.eq_ignore_ascii_case(part)) {
             Some((_, bit)) => bits |= bit,
             None => {
                 return Err("expected TCP flags (`a,b`) of SYN, ACK, FIN, RST, URG, PSH, ALL, NONE".into());
             }
         }
     }
-    let single = names::TCP_FLAGS.iter().filter(|(_, bit)| bit.count_ones() == 1 && bits & bit != 0);
+    let single = TCP_FLAGS.iter().filter(|(_, bit)| bits & bit != 0);
     let names: Vec<_> = single.map(|(name, _)| *name).collect();
     Ok(if names.is_empty() { "NONE".to_owned() } else { names.join(",") })
 }

@@ -2,6 +2,7 @@
 
 use super::{Read, number::decimal, number::integer};
 use crate::encoding::{byte_len, encode};
+use crate::vocabulary::SCTP_CHUNKS;
 
 /// `value[/mask]` of devgroup and realm, or a name from a file of iproute2.
 pub(super) fn masked(word: &str) -> Read {
@@ -87,8 +88,9 @@ pub(super) fn sctp_chunks(word: &str) -> Read {
     for part in word.split(',').filter(|part| !part.is_empty()) {
         let (name, flags) = part.split_once(':').map_or((part, None), |(name, flags)| (name, Some(flags)));
         let wrong = || format!("expected SCTP chunks (`a,b:flags`) of {}, ALL, NONE", chunk_names());
-        let at = CHUNKS.iter().position(|(known, _)| known.eq_ignore_ascii_case(name)).ok_or_else(wrong)?;
-        let (name, letters) = CHUNKS.get(at).ok_or_else(wrong)?;
+        let at =
+            SCTP_CHUNKS.iter().position(|(known, ..)| known.eq_ignore_ascii_case(name)).ok_or_else(wrong)?;
+        let (name, _, letters) = SCTP_CHUNKS.get(at).ok_or_else(wrong)?;
         let flags = flags.unwrap_or_default();
         if !flags.chars().all(|flag| letters.contains(flag.to_ascii_uppercase())) {
             return Err(format!("expected flags of {name} out of `{letters}`").into());
@@ -104,7 +106,7 @@ pub(super) fn sctp_chunks(word: &str) -> Read {
         }
     }
     let chunks = chunks.into_iter().filter_map(|(at, flags)| {
-        let (name, _) = CHUNKS.get(at)?;
+        let (name, ..) = SCTP_CHUNKS.get(at)?;
         let flags: String = flags.into_iter().flatten().collect();
         Some(if flags.is_empty() || *name == "I_DATA" {
             (*name).to_owned()
@@ -121,7 +123,7 @@ pub(super) fn sctp_chunks(word: &str) -> Read {
 }
 
 fn chunk_names() -> String {
-    CHUNKS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    SCTP_CHUNKS.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
 }
 
 /// Packets per time, or bytes: `10/sec`, `512kb/s`.
@@ -458,34 +460,6 @@ fn is_u32(word: &str) -> bool {
 }
 
 const UNITS: [(&str, u64); 4] = [("second", 1), ("minute", 60), ("hour", 3600), ("day", 86_400)];
-
-/// Chunk types of SCTP (RFC 9260, 3758, 5061, 6525, 4820, 8260) in the order of their numbers, and the
-/// letters of their flags.
-const CHUNKS: &[(&str, &str)] = &[
-    ("DATA", "IUBE"),
-    ("INIT", ""),
-    ("INIT_ACK", ""),
-    ("SACK", ""),
-    ("HEARTBEAT", ""),
-    ("HEARTBEAT_ACK", ""),
-    ("ABORT", "T"),
-    ("SHUTDOWN", ""),
-    ("SHUTDOWN_ACK", ""),
-    ("ERROR", ""),
-    ("COOKIE_ECHO", ""),
-    ("COOKIE_ACK", ""),
-    ("ECN_ECNE", ""),
-    ("ECN_CWR", ""),
-    ("SHUTDOWN_COMPLETE", "T"),
-    // iptables takes flags of this chunk and does not save them.
-    ("I_DATA", "IUBE"),
-    ("ASCONF_ACK", ""),
-    ("RE_CONFIG", ""),
-    ("PAD", ""),
-    ("FORWARD_TSN", ""),
-    ("ASCONF", ""),
-    ("I_FORWARD_TSN", ""),
-];
 
 #[cfg(test)]
 mod tests {

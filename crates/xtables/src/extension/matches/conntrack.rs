@@ -1,6 +1,8 @@
 //! Matches of connection tracking: `linux/netfilter/xt_{conntrack,connmark,connbytes,connlabel,connlimit,
 //! helper}.h`.
 
+use sluicegate_iptables_save::vocabulary::{CONNTRACK_STATES, CONNTRACK_STATUSES};
+
 use super::codec;
 use crate::extension::Codec;
 use crate::extension::Mismatch;
@@ -46,8 +48,8 @@ fn conntrack(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     }
     out.u16(given.flags(&all()).try_into().unwrap_or_default());
     out.u16(nots.try_into().unwrap_or_default());
-    out.u16(given.bits("ctstate", STATES)?.try_into().unwrap_or_default());
-    out.u16(given.bits("ctstatus", STATUSES)?.try_into().unwrap_or_default());
+    out.u16(given.bits("ctstate", CONNTRACK_STATES)?.try_into().unwrap_or_default());
+    out.u16(given.bits("ctstatus", CONNTRACK_STATUSES)?.try_into().unwrap_or_default());
     ports.iter().for_each(|(_, high)| out.u16(*high));
     out.align(4);
     Ok(())
@@ -58,7 +60,7 @@ fn state(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     let flag = OTHERS.iter().find(|(name, _)| *name == "ctstate").map_or(0, |(_, flag)| *flag);
     out.u16(u16::try_from(flag | STATE_ALIAS).unwrap_or_default());
     out.u16(if given.not("state") { 1 } else { 0 });
-    out.u16(given.bits("state", STATES)?.try_into().unwrap_or_default());
+    out.u16(given.bits("state", CONNTRACK_STATES)?.try_into().unwrap_or_default());
     out.zeros(10);
     out.align(4);
     Ok(())
@@ -77,7 +79,7 @@ fn read_conntrack(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let high: Vec<_> = PORTS.iter().map(|_| data.u16()).collect::<Option<_>>()?;
     if flags & STATE_ALIAS != 0 {
         built.rename("state");
-        built.value_not("state", nots & 1 != 0, names_of(states, STATES)?);
+        built.value_not("state", nots & 1 != 0, names_of(states, CONNTRACK_STATES)?);
         return Some(());
     }
     let has = |name: &str| OTHERS.iter().find(|(known, _)| *known == name).map(|(_, flag)| *flag);
@@ -87,7 +89,7 @@ fn read_conntrack(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
             built.value_not(name, nots & flag != 0, value);
         }
     };
-    other(built, "ctstate", names_of(states, STATES)?);
+    other(built, "ctstate", names_of(states, CONNTRACK_STATES)?);
     other(built, "ctproto", protocol.to_string());
     for ((name, flag), (address, mask)) in ADDRESSES.iter().zip(addresses) {
         if flags & flag != 0 {
@@ -99,7 +101,7 @@ fn read_conntrack(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
             built.value_not(name, nots & flag != 0, span_text(low, high, ':'));
         }
     }
-    let statuses = if statuses == 0 { "NONE".to_owned() } else { names_of(statuses, STATUSES)? };
+    let statuses = if statuses == 0 { "NONE".to_owned() } else { names_of(statuses, CONNTRACK_STATUSES)? };
     other(built, "ctstatus", statuses);
     other(built, "ctexpire", span_text(expire.0, expire.1, ':'));
     let direction = has("ctdir").unwrap_or_default();
@@ -225,19 +227,6 @@ const OTHERS: &[(&str, u32)] = &[
 ];
 /// `XT_CONNTRACK_STATE_ALIAS`
 const STATE_ALIAS: u32 = 1 << 13;
-/// `XT_CONNTRACK_STATE_*`
-const STATES: &[(&str, u32)] = &[
-    ("INVALID", 1 << 0),
-    ("NEW", 1 << 3),
-    ("RELATED", 1 << 2),
-    ("ESTABLISHED", 1 << 1),
-    ("UNTRACKED", 1 << 8),
-    ("SNAT", 1 << 6),
-    ("DNAT", 1 << 7),
-];
-/// `IPS_*` of `linux/netfilter/nf_conntrack_common.h`
-const STATUSES: &[(&str, u32)] =
-    &[("NONE", 0), ("EXPECTED", 1 << 0), ("SEEN_REPLY", 1 << 1), ("ASSURED", 1 << 2), ("CONFIRMED", 1 << 3)];
 const DIRECTIONS: &[(&str, u32)] = &[("ORIGINAL", 0), ("REPLY", 1 << 12)];
 const MODES: &[(&str, u32)] = &[("packets", 0), ("bytes", 1), ("avgpkt", 2)];
 const DIRS: &[(&str, u32)] = &[("original", 0), ("reply", 1), ("both", 2)];

@@ -1,6 +1,7 @@
 //! Matches of IPv6 extension headers: `linux/netfilter_ipv6/ip6t_{frag,opts,rt,mh,ipv6header,srh}.h`.
 
 use sluicegate_iptables_save::Family;
+use sluicegate_iptables_save::vocabulary::IPV6_HEADERS;
 
 use super::codec;
 use super::transport::spis;
@@ -199,7 +200,7 @@ fn read_eui64(_: &mut Reader<'_>, _: &mut Built<'_>) -> Option<()> {
 
 /// `struct ip6t_ipv6header_info`
 fn ipv6header(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
-    let headers = u8::try_from(given.bits("header", HEADERS)?).unwrap_or_default();
+    let headers = u8::try_from(given.bits("header", IPV6_HEADERS)?).unwrap_or_default();
     let all = if given.not("header") { u8::MAX } else { 0 };
     let soft = if given.has("soft") { u8::MAX } else { 0 };
     out.bytes(&[headers, all, soft]);
@@ -208,7 +209,7 @@ fn ipv6header(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
 
 fn read_ipv6header(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     let [headers, nots, soft]: [u8; 3] = data.array()?;
-    built.value_not("header", nots != 0, names_of(headers.into(), HEADERS)?);
+    built.value_not("header", nots != 0, names_of(headers.into(), IPV6_HEADERS)?);
     built.flag("soft", soft != 0);
     Some(())
 }
@@ -269,17 +270,6 @@ const MOST_OPTIONS: usize = 16;
 /// `IP6T_RT_*`; a list of addresses is strict unless it says otherwise.
 const RT: &[(&str, u32)] =
     &[("rt-type", 0x01), ("rt-segsleft", 0x02), ("rt-len", 0x04), ("rt-0-res", 0x08), ("rt-0-addrs", 0x10)];
-/// `MASK_*` of `ip6t_ipv6header.h`
-const HEADERS: &[(&str, u32)] = &[
-    ("hop-by-hop", 128),
-    ("ipv6-opts", 64),
-    ("ipv6-route", 32),
-    ("ipv6-frag", 16),
-    ("ah", 8),
-    ("esp", 4),
-    ("ipv6-nonxt", 2),
-    ("protocol", 1),
-];
 /// Options that share a byte: only one of them can be given.
 const SRH_BYTES: &[&[&str]] = &[
     &["srh-next-hdr"],

@@ -1,6 +1,7 @@
 //! Matches of addresses and of where a packet comes from: `linux/netfilter/xt_{addrtype,iprange,cluster,
 //! policy}.h`.
 
+use sluicegate_iptables_save::vocabulary::ADDRESS_TYPES;
 use sluicegate_iptables_save::{Family, OptionUse};
 
 use super::codec;
@@ -191,21 +192,6 @@ fn read_policy_element(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<(
     Some(())
 }
 
-/// `XT_ADDRTYPE_*`
-const ADDRESS_TYPES: &[(&str, u32)] = &[
-    ("UNSPEC", 1 << 0),
-    ("UNICAST", 1 << 1),
-    ("LOCAL", 1 << 2),
-    ("BROADCAST", 1 << 3),
-    ("ANYCAST", 1 << 4),
-    ("MULTICAST", 1 << 5),
-    ("BLACKHOLE", 1 << 6),
-    ("UNREACHABLE", 1 << 7),
-    ("PROHIBIT", 1 << 8),
-    ("THROW", 1 << 9),
-    ("NAT", 1 << 10),
-    ("XRESOLVE", 1 << 11),
-];
 const LIMITS: &[(&str, u32)] = &[("limit-iface-in", 4), ("limit-iface-out", 8)];
 
 const POLICY_DIRS: &[(&str, u32)] = &[("in", 1), ("out", 2)];

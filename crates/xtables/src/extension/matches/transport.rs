@@ -2,6 +2,7 @@
 //! ipcomp,osf}.h`, `linux/netfilter_ipv4/{ip_tables,ipt_ah}.h`, `linux/netfilter_ipv6/{ip6_tables,ip6t_ah}.h`.
 
 use sluicegate_iptables_save::Family;
+use sluicegate_iptables_save::vocabulary::{DCCP_TYPES, SCTP_CHUNKS, TCP_FLAGS};
 
 use super::codec;
 use crate::extension::Codec;
@@ -161,7 +162,7 @@ fn sctp(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
 fn chunk(part: &str, map: &mut [u8; 256], flags: &mut Vec<[u8; 3]>) -> Result<(), Mismatch> {
     let (name, letters) = part.split_once(':').map_or((part, ""), |(name, letters)| (name, letters));
     let (number, (_, kind, known)) = (0..)
-        .zip(CHUNKS)
+        .zip(SCTP_CHUNKS)
         .find(|(_, (known, ..))| known.eq_ignore_ascii_case(name))
         .ok_or_else(|| Mismatch::expected("a chunk type of SCTP").found(name))?;
     // An array of __u32, of which bit `kind % 32` of word `kind / 32` is set.
@@ -213,7 +214,7 @@ fn read_sctp(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
             "ALL".to_owned()
         } else {
             let infos = infos.get(..usize::try_from(count).ok()?)?;
-            let chunks: Vec<_> = CHUNKS
+            let chunks: Vec<_> = SCTP_CHUNKS
                 .iter()
                 .filter(|(_, kind, _)| has_chunk(&map, *kind))
                 .map(|(name, kind, letters)| match infos.iter().find(|[chunk, ..]| chunk == kind) {
@@ -481,9 +482,6 @@ fn read_osf(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
     Some(())
 }
 
-const TCP_FLAGS: &[(&str, u32)] =
-    &[("FIN", 0x01), ("SYN", 0x02), ("RST", 0x04), ("PSH", 0x08), ("ACK", 0x10), ("URG", 0x20)];
-
 const MULTIPORT: &[(&str, u32)] = &[("sports", 0), ("dports", 1), ("ports", 2)];
 /// `XT_MULTI_PORTS`
 const MOST_PORTS: usize = 15;
@@ -493,48 +491,8 @@ const CHUNK_MATCHES: &[(&str, u32)] = &[("any", 1), ("all", 2), ("only", 4)];
 /// `XT_NUM_SCTP_FLAGS`
 const MOST_FLAGS: usize = 4;
 
-/// Chunk types of SCTP with their numbers, and the letters of their flags, the last of which is bit 0.
-const CHUNKS: &[(&str, u8, &str)] = &[
-    ("DATA", 0, "IUBE"),
-    ("INIT", 1, ""),
-    ("INIT_ACK", 2, ""),
-    ("SACK", 3, ""),
-    ("HEARTBEAT", 4, ""),
-    ("HEARTBEAT_ACK", 5, ""),
-    ("ABORT", 6, "T"),
-    ("SHUTDOWN", 7, ""),
-    ("SHUTDOWN_ACK", 8, ""),
-    ("ERROR", 9, ""),
-    ("COOKIE_ECHO", 10, ""),
-    ("COOKIE_ACK", 11, ""),
-    ("ECN_ECNE", 12, ""),
-    ("ECN_CWR", 13, ""),
-    ("SHUTDOWN_COMPLETE", 14, "T"),
-    ("I_DATA", 64, "IUBE"),
-    ("ASCONF_ACK", 128, ""),
-    ("RE_CONFIG", 130, ""),
-    ("PAD", 132, ""),
-    ("FORWARD_TSN", 192, ""),
-    ("ASCONF", 193, ""),
-    ("I_FORWARD_TSN", 194, ""),
-];
-
 const DCCP_FLAGS: &[(&str, u32)] =
     &[("source-port", 1), ("destination-port", 2), ("dccp-types", 4), ("dccp-option", 8)];
-/// Types by their bits; invalid are all above those of RFC 4340.
-const DCCP_TYPES: &[(&str, u32)] = &[
-    ("REQUEST", 1 << 0),
-    ("RESPONSE", 1 << 1),
-    ("DATA", 1 << 2),
-    ("ACK", 1 << 3),
-    ("DATAACK", 1 << 4),
-    ("CLOSEREQ", 1 << 5),
-    ("CLOSE", 1 << 6),
-    ("RESET", 1 << 7),
-    ("SYNC", 1 << 8),
-    ("SYNCACK", 1 << 9),
-    ("INVALID", 0xfc00),
-];
 
 const OSF_FLAGS: &[(&str, u32)] = &[("ttl", 1 << 1), ("log", 1 << 2)];
 const OSF_INVERT: u32 = 1 << 3;

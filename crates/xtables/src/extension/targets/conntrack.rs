@@ -1,5 +1,7 @@
 //! The targets of connection tracking: `linux/netfilter/xt_CT.h`.
 
+use sluicegate_iptables_save::vocabulary::CONNTRACK_EVENTS;
+
 use super::codec;
 use crate::extension::Codec;
 use crate::extension::Mismatch;
@@ -27,7 +29,7 @@ fn ct(given: &Given<'_>, out: &mut Writer) -> Result<(), Mismatch> {
     }
     out.u16(flags);
     out.u16(zone);
-    out.u32(given.bits("ctevents", EVENTS)?);
+    out.u32(given.bits("ctevents", CONNTRACK_EVENTS)?);
     out.u32(given.bits("expevents", &[("new", 1)])?);
     out.text(given.word("helper").unwrap_or_default(), 16)?;
     out.text(given.word("timeout").unwrap_or_default(), 32)?;
@@ -58,7 +60,7 @@ fn read_ct(data: &mut Reader<'_>, built: &mut Built<'_>) -> Option<()> {
         built.value("timeout", timeout);
     }
     if events != 0 {
-        built.value("ctevents", names_of(events, EVENTS)?);
+        built.value("ctevents", names_of(events, CONNTRACK_EVENTS)?);
     }
     if expected != 0 {
         built.value("expevents", names_of(expected, &[("new", 1)])?);
@@ -78,16 +80,3 @@ const NOTRACK: u16 = 1 << 0;
 const NOTRACK_ALIAS: u16 = 1 << 1;
 const ZONE_MARK: u16 = 1 << 4;
 const ZONES: &[(&str, u16)] = &[("zone-orig", 1 << 2), ("zone-reply", 1 << 3), ("zone", 0)];
-/// `IPCT_*` of `linux/netfilter/nf_conntrack_common.h`
-const EVENTS: &[(&str, u32)] = &[
-    ("new", 1 << 0),
-    ("related", 1 << 1),
-    ("destroy", 1 << 2),
-    ("reply", 1 << 3),
-    ("assured", 1 << 4),
-    ("protoinfo", 1 << 5),
-    ("helper", 1 << 6),
-    ("mark", 1 << 7),
-    ("natseqinfo", 1 << 8),
-    ("secmark", 1 << 9),
-];
