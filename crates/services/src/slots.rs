@@ -126,6 +126,7 @@ fn slots(service: &Service) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -192,16 +193,8 @@ mod tests {
         drop(cluster.take_changes());
         cluster.set_service(&name(3), None);
         assert_eq!(refused(&cluster, fit + 2), [fit + 1]);
-        let changed = cluster.take_changes();
-        let changed: Vec<_> = changed.names().cloned().collect();
-        assert_eq!(
-            changed,
-            [name(fit), name(3)]
-                .into_iter()
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
-        );
+        let changed: BTreeSet<_> = cluster.take_changes().names().cloned().collect();
+        assert_eq!(changed, [name(fit), name(3)].into());
         // The same object again is no change.
         cluster.set_service(&name(fit + 1), service(65_521, Some(fit as u64 + 1)));
         assert!(!cluster.has_changes());
