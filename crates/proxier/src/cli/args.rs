@@ -26,6 +26,7 @@ use sluicegate_services::{
 use super::detect_local::DetectLocalFlags;
 use super::ipvs::IpvsArgs;
 use super::output::tell;
+use super::value::ValueError;
 use super::{Error, companions};
 
 /// Where the objects come from.
@@ -554,11 +555,11 @@ pub(crate) fn describe(node: &Node) -> String {
 }
 
 /// Reads a boolean as Go's flags do.
-pub(super) fn boolean(text: &str) -> Result<bool, String> {
+pub(super) fn boolean(text: &str) -> Result<bool, ValueError> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(format!("expected true or false, found {text:?}")),
+        _ => Err(ValueError::expected("true or false", text)),
     }
 }
 
@@ -587,33 +588,33 @@ pub(crate) fn host_name() -> Result<String, Error> {
 }
 
 /// Reads numbers of a range, with an error in the words of the others: clap's are those of Rust's types.
-pub(crate) fn number<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+pub(crate) fn number<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, ValueError> + Clone
 where
     T: FromStr + PartialOrd + Display + Clone,
 {
     move |text| {
         let number = text.trim().parse().ok().filter(|number| range.contains(number));
         let (low, high) = (range.start(), range.end());
-        number.ok_or_else(|| format!("expected a number from {low} to {high}, found {text:?}"))
+        number.ok_or_else(|| ValueError::expected(format!("a number from {low} to {high}"), text))
     }
 }
 
-fn ip(text: &str) -> Result<IpAddr, String> {
-    let expected = || format!("expected an IP address, as 10.0.0.1 or fd00::1, found {text:?}");
+fn ip(text: &str) -> Result<IpAddr, ValueError> {
+    let expected = || ValueError::expected("an IP address, as 10.0.0.1 or fd00::1", text);
     parse_ip(text.trim()).ok_or_else(expected)
 }
 
 /// Reads the name of a device, or a prefix of names.
-fn device(text: &str) -> Result<nft::InterfaceName, String> {
-    let name = nft::InterfaceName::new(text.trim()).map_err(|error| error.to_string())?;
+fn device(text: &str) -> Result<nft::InterfaceName, ValueError> {
+    let name = nft::InterfaceName::new(text.trim()).map_err(ValueError::invalid)?;
     if name.as_str() == LOOPBACK {
-        return Err("expected another device: what passes the loop-back is not forwarded".to_owned());
+        return Err(ValueError::Loopback);
     }
     Ok(name)
 }
 
-pub(crate) fn cidr(text: &str) -> Result<IpNet, String> {
-    parse_cidr(text.trim()).ok_or_else(|| format!("expected a CIDR, as 10.244.0.0/16, found {text:?}"))
+pub(crate) fn cidr(text: &str) -> Result<IpNet, ValueError> {
+    parse_cidr(text.trim()).ok_or_else(|| ValueError::expected("a CIDR, as 10.244.0.0/16", text))
 }
 
 /// The most that is read from standard input, in bytes: as of a file.

@@ -6,6 +6,7 @@ use clap::Args;
 use sluicegate_proxier::config::why_no_effect;
 
 use super::args::number;
+use super::value::ValueError;
 
 /// The flags; their values are not looked at.
 #[derive(Args, Clone, Debug, Default)]
@@ -64,8 +65,8 @@ pub(crate) struct CompatArgs {
     machine_id_file: Option<String>,
 }
 
-fn rate(text: &str) -> Result<f32, String> {
-    text.parse().map_err(|_| format!("expected a number, found {text:?}"))
+fn rate(text: &str) -> Result<f32, ValueError> {
+    text.parse().map_err(|_| ValueError::expected("a number", text))
 }
 
 impl CompatArgs {

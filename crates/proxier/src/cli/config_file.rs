@@ -1,5 +1,6 @@
 //! The file of `--config`: when it changes, the daemon ends, to be started anew with what is in it.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,11 +18,11 @@ pub(super) async fn follow(path: PathBuf, mut first: Config, stop: Sender<Signal
     forget_places(&mut first);
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = look(&path);
+    let mut last = read(&path);
     let mut reported = None;
     loop {
         ticks.tick().await;
-        let now = look(&path);
+        let now = read(&path);
         let is_steady = now == last;
         match &now {
             Ok(config) if is_steady && *config != first => {
@@ -45,8 +46,18 @@ pub(super) async fn follow(path: PathBuf, mut first: Config, stop: Sender<Signal
     }
 }
 
-fn look(path: &Path) -> Result<Config, String> {
-    let mut config = Config::read(path).map_err(|error| error.to_string())?;
+/// Why the file cannot be used, in words: causes as those of the system are not comparable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Unusable(String);
+
+impl fmt::Display for Unusable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn read(path: &Path) -> Result<Config, Unusable> {
+    let mut config = Config::read(path).map_err(|error| Unusable(error.to_string()))?;
     forget_places(&mut config);
     Ok(config)
 }

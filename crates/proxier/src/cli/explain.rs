@@ -22,6 +22,7 @@ use super::Error;
 use super::args::{NodeArgs, ProxyArgs, number};
 use super::objects::ObjectArgs;
 use super::output::{OutputArgs, tell};
+use super::value::ValueError;
 
 #[derive(Args)]
 pub(crate) struct Explain {
@@ -63,13 +64,13 @@ struct Source {
 }
 
 impl FromStr for Source {
-    type Err = String;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let wrong = || {
-            format!(
-                "expected an IP address, as 10.0.0.1 or fd00::1, or one with a port, as 10.0.0.1:40000 or \
-                 [fd00::1]:40000, found {text:?}"
+            ValueError::expected(
+                "an IP address, as 10.0.0.1 or fd00::1, or one with a port, as 10.0.0.1:40000 or [fd00::1]:40000",
+                text,
             )
         };
         let text = text.trim();
@@ -99,21 +100,19 @@ struct Destination {
 }
 
 impl FromStr for Destination {
-    type Err = String;
+    type Err = ValueError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ValueError> {
         let wrong = |part: &str| {
-            format!(
-                "{part}: expected an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp, \
-                 found {text:?}"
-            )
+            let expected = "an address, a port and a protocol, as 10.96.0.10:53/udp or [fd00::a]:53/udp";
+            ValueError::part(part, expected, text)
         };
         let (address, protocol) = text.trim().rsplit_once('/').unwrap_or((text.trim(), "tcp"));
         let protocol = match protocol.to_ascii_lowercase().as_str() {
             "tcp" => Protocol::Tcp,
             "udp" => Protocol::Udp,
             "sctp" => Protocol::Sctp,
-            other => return Err(format!("expected the protocol tcp, udp or sctp, found {other:?}")),
+            other => return Err(ValueError::expected("the protocol tcp, udp or sctp", other)),
         };
         let (ip, port) = address.rsplit_once(':').ok_or_else(|| wrong("the port is missing"))?;
         let ip = match ip.strip_prefix('[') {
@@ -257,8 +256,8 @@ fn line_of_flow(flow: &conntrack::Flow) -> String {
     format!("{from} -> {to} is sent to {endpoint}, {answered}")
 }
 
-fn interface(text: &str) -> Result<InterfaceName, String> {
-    InterfaceName::new(text).map_err(|error| error.to_string())
+fn interface(text: &str) -> Result<InterfaceName, ValueError> {
+    InterfaceName::new(text).map_err(ValueError::invalid)
 }
 
 fn object(explanation: &Explanation) -> Value {
@@ -363,7 +362,8 @@ mod tests {
     #[test]
     fn a_source_is_read_with_a_port_and_without() {
         let read = |text: &str| {
-            text.parse::<Source>().map(|from| (from.ip.to_string(), from.port.map(NonZeroU16::get)))
+            let source = text.parse::<Source>().map_err(|error| error.to_string());
+            source.map(|from| (from.ip.to_string(), from.port.map(NonZeroU16::get)))
         };
         assert_eq!(read("10.244.0.9"), Ok(("10.244.0.9".to_owned(), None)));
         assert_eq!(read(" 10.244.0.9:80 "), Ok(("10.244.0.9".to_owned(), Some(80))));
@@ -379,7 +379,10 @@ mod tests {
 
     #[test]
     fn a_destination_is_read_or_says_what_is_wrong() {
-        let read = |text: &str| text.parse::<Destination>().map(|to| (to.address.to_string(), to.protocol));
+        let read = |text: &str| {
+            let destination = text.parse::<Destination>().map_err(|error| error.to_string());
+            destination.map(|to| (to.address.to_string(), to.protocol))
+        };
         assert_eq!(read("10.96.0.10:53/udp"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
         assert_eq!(read("010.96.0.10:53/UDP"), Ok(("10.96.0.10:53".to_owned(), Protocol::Udp)));
         assert_eq!(read("10.96.0.10:53"), Ok(("10.96.0.10:53".to_owned(), Protocol::Tcp)));

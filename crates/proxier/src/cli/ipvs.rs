@@ -17,6 +17,7 @@ use super::args::{ProxyArgs, boolean, cidr};
 use super::check::strings;
 use super::serve::needs;
 use super::sync::{Guard, Outcome};
+use super::value::ValueError;
 
 /// The flags of ipvs mode, with kube-proxy's names.
 #[derive(Args, Clone, Debug)]
@@ -143,10 +144,10 @@ pub(crate) fn families() -> &'static [Family] {
     if Path::new("/proc/net/if_inet6").exists() { &Family::BOTH } else { &[Family::Ipv4] }
 }
 
-fn scheduler(text: &str) -> Result<Scheduler, String> {
+fn scheduler(text: &str) -> Result<Scheduler, ValueError> {
     // As with kube-proxy, none is the default.
     let name = if text.is_empty() { Scheduler::RR.as_str().to_owned() } else { text.to_owned() };
-    Scheduler::new(&name).map_err(|error| error.to_string())
+    Scheduler::new(&name).map_err(ValueError::invalid)
 }
 
 /// Rounds down to seconds. The settings refuse values that are too large for the kernel.

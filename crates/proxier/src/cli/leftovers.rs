@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use sluicegate_proxier::Mode;
 use sluicegate_proxier::config::format_duration;
 use sluicegate_proxier::run::{Observer, SyncReport};
-use sluicegate_service_rules::{Present, ipvs, present_in_other_modes, remove_other_modes};
+use sluicegate_service_rules::{
+    Error as RulesError, Present, ipvs, present_in_other_modes, remove_other_modes,
+};
 use sluicegate_services::Cluster;
 
 /// Removes what other modes left after the first sync, so that services are answered all the while.
@@ -30,7 +32,7 @@ struct State {
     /// When they were last counted.
     counted: Option<Instant>,
     /// What the others serve while they stay, and when that was listed.
-    listed: Option<(Instant, Result<Present, String>)>,
+    listed: Option<(Instant, Result<Present, RulesError>)>,
     /// Why they stay, as it was last told.
     told: Option<String>,
 }
@@ -95,11 +97,11 @@ impl Leftovers {
     fn obstacle(&self, state: &mut State, cluster: &Cluster) -> Option<String> {
         // Syncs may come often, and listing takes long where there are many rules.
         state.listed.take_if(|(at, _)| at.elapsed() >= LIST_EVERY);
-        let list = || present_in_other_modes(self.running).map_err(|error| error.to_string());
+        let list = || present_in_other_modes(self.running);
         let (_, listed) = state.listed.get_or_insert_with(|| (Instant::now(), list()));
         let reason = match listed {
             Ok(present) => present.lost_in(cluster)?.to_string(),
-            Err(error) => error.clone(),
+            Err(error) => error.to_string(),
         };
         Some(format!(
             "what another mode than {} may have left stays in use for now, beside what is programmed: {reason}; \

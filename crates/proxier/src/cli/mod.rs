@@ -31,6 +31,7 @@ mod serve;
 mod source;
 mod status;
 mod sync;
+mod value;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;

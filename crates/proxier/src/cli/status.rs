@@ -24,6 +24,7 @@ use tokio::net::TcpStream;
 use super::Error;
 use super::doctor::table;
 use super::output::{OutputArgs, counted, written};
+use super::value::ValueError;
 
 #[derive(Args)]
 pub(crate) struct Status {
@@ -97,7 +98,7 @@ impl Status {
         self.select(&mut status)?;
         let flows = flows();
         if let Err(reason) = &flows {
-            status["flowsUnknown"] = json!(reason);
+            status["flowsUnknown"] = json!(reason.to_string());
         }
         let flows = flows.ok();
         for port in status["ports"].as_array_mut().into_iter().flatten() {
@@ -242,14 +243,13 @@ pub(super) fn of(daemon: &BindAddress, patience: Duration) -> Result<Value, Erro
     let Some(address) = daemon.socket(METRICS_PORT) else {
         return Err(Error::flag("--metrics-bind-address", "expected the address of a daemon, found none"));
     };
-    let failed = |reason: String| Error::flag(format!("the daemon at {address}"), reason);
+    let failed = |reason: AnswerError| Error::flag(format!("the daemon at {address}"), reason);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let answer = runtime.map_err(Error::Runtime)?.block_on(async {
         let asked = tokio::time::timeout(patience, ask(address));
-        asked.await.unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())))
+        asked.await.unwrap_or(Err(AnswerError::None(patience)))
     });
-    serde_json::from_str(&answer.map_err(failed)?)
-        .map_err(|error| failed(format!("expected a status of sluicegate-proxier, found {error}")))
+    serde_json::from_str(&answer.map_err(failed)?).map_err(|error| failed(AnswerError::NoStatus(error)))
 }
 
 /// Whether a service, `namespace/name`, is the one that somebody wrote, with or without the namespace.
@@ -277,44 +277,62 @@ fn nearest(wanted: &str, services: impl Iterator<Item = String>) -> Option<Strin
 }
 
 /// Reads an interval of looks: each costs the daemon what a page with all endpoints costs.
-fn interval(text: &str) -> Result<Duration, String> {
-    match parse_duration(text).map_err(|error| error.to_string())? {
+fn interval(text: &str) -> Result<Duration, ValueError> {
+    match parse_duration(text).map_err(ValueError::invalid)? {
         interval if interval >= SHORTEST => Ok(interval),
-        _ => Err(format!("expected at least {}, found {text}", format_duration(SHORTEST))),
+        _ => Err(ValueError::TooShort { shortest: format_duration(SHORTEST), found: text.to_owned() }),
     }
 }
 
+/// Why a daemon gives no status.
+#[derive(Debug, thiserror::Error)]
+enum AnswerError {
+    #[error(
+        "{0}; expected `sluicegate-proxier run` in this network namespace, with this --metrics-bind-address"
+    )]
+    Refused(io::Error),
+    #[error("{0}")]
+    Connect(io::Error),
+    #[error("no answer within {} s", .0.as_secs())]
+    None(Duration),
+    #[error(transparent)]
+    Connection(#[from] hyper::Error),
+    #[error(transparent)]
+    Request(#[from] hyper::http::Error),
+    #[error("{0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+    #[error("{status}: {}", text.trim_end())]
+    Status { status: StatusCode, text: String },
+    #[error("expected a status of sluicegate-proxier, found {0}")]
+    NoStatus(serde_json::Error),
+}
+
 /// Requests the status page.
-async fn ask(address: SocketAddr) -> Result<String, String> {
+async fn ask(address: SocketAddr) -> Result<String, AnswerError> {
     let stream = TcpStream::connect(address).await.map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => format!(
-            "{error}; expected `sluicegate-proxier run` in this network namespace, with this \
-             --metrics-bind-address"
-        ),
-        _ => error.to_string(),
+        io::ErrorKind::ConnectionRefused => AnswerError::Refused(error),
+        _ => AnswerError::Connect(error),
     })?;
-    let said = |error: hyper::Error| error.to_string();
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await.map_err(said)?;
+        hyper::client::conn::http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
     // It ends with the response, whose error the request reports.
     tokio::spawn(async move { drop(connection.await) });
     let request = Request::builder().uri("/status").header("Host", address.to_string()).body(Empty::new());
-    let request = request.map_err(|error| error.to_string())?;
-    let answer = sender.send_request(request).await.map_err(said)?;
+    let request = request?;
+    let answer = sender.send_request(request).await?;
     let status = answer.status();
-    let body = Limited::new(answer.into_body(), MOST).collect().await.map_err(|error| error.to_string())?;
+    let body = Limited::new(answer.into_body(), MOST).collect().await.map_err(AnswerError::Body)?;
     let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
-    if status == StatusCode::OK { Ok(text) } else { Err(format!("{status}: {}", text.trim_end())) }
+    if status == StatusCode::OK { Ok(text) } else { Err(AnswerError::Status { status, text }) }
 }
 
 /// Counts the flows that lead to each address and port: by protocol, as Kubernetes names it.
-fn flows() -> Result<HashMap<(String, SocketAddr), u64>, String> {
-    let said = |error: conntrack::Error| error.to_string();
+fn flows() -> Result<HashMap<(String, SocketAddr), u64>, conntrack::Error> {
     let mut counts = HashMap::new();
-    let mut client = Client::open().map_err(said)?;
-    for flow in client.flows(conntrack::Table::Conntrack, &Filter::default()).map_err(said)? {
+    let mut client = Client::open()?;
+    for flow in client.flows(conntrack::Table::Conntrack, &Filter::default())? {
         // Answers come from the endpoint, whatever address was asked.
-        let reply = flow.map_err(said)?.reply;
+        let reply = flow?.reply;
         if let Layer4::Ports { source, .. } = reply.layer4 {
             let address = SocketAddr::new(reply.source(), source);
             *counts.entry((reply.protocol.to_string(), address)).or_default() += 1;
