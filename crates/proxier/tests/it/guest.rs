@@ -80,11 +80,12 @@ impl Drop for Running {
     }
 }
 
-/// Waits until something is so: an emulated processor stands still at times.
+/// Waits until something is so: an emulated processor stands still at times, and a first sync takes 20 s on it. Whoever
+/// asks takes it away from those who are waited for.
 fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(180);
     while !is_so() {
         assert!(Instant::now() < end, "not: {what}");
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(200));
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroU16;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -49,66 +50,47 @@ fn reset(mut stream: TcpStream) {
     let _ = stream.write_all(b"there").and_then(|()| stream.peek(&mut [0]));
 }
 
-#[test]
-#[ignore = "needs a kernel of its own: cargo xtask test guest"]
-fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables() {
-    match back_end() {
-        Some(BackEnd::Nft) => {}
+/// A node that was in ipvs mode, with a service whose endpoints echo.
+struct Node {
+    world: World,
+    /// What the service is by.
+    manifests: PathBuf,
+}
+
+impl Node {
+    /// Returns `None` where the kernel lacks one of the two.
+    fn in_ipvs_mode() -> Option<Self> {
         // User-mode Linux has nf_tables for bridges only.
-        Some(_) => return testns::skip("needs IPVS and nf_tables"),
-        None => return,
-    }
-    let mut world = World::new();
-    for pod in &world.network.pods {
-        let listener = pod.namespace.run(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, ECHO)).unwrap());
-        std::thread::spawn(move || echo(&listener));
-    }
-    let names: Vec<SliceName> = world.cluster.slice_names().cloned().collect();
-    let service = world.cluster.service_names().next().unwrap().clone();
-    let slices: Vec<_> =
-        world.cluster.named_slices(&service).map(|(name, slice)| (name.to_owned(), slice.clone())).collect();
-    for (name, mut slice) in slices {
-        for port in slice.ports.iter_mut().filter(|port| port.protocol == Protocol::Tcp) {
-            port.port = NonZeroU16::new(ECHO).unwrap();
+        if back_end()? != BackEnd::Nft {
+            testns::skip("needs IPVS and nf_tables");
+            return None;
         }
-        let name = names.iter().find(|known| *known.name == *name).unwrap();
-        world.cluster.set_slice(name, slice);
-    }
-    let (vip, mut ipvs) = (world.vip, world.node().run(|| applier(Settings::default())));
-    world.sync(&mut ipvs, Instant::now());
-    let (node, client) = (&world.network.node.namespace, &world.network.client.namespace);
-    let mut old: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
-    assert!(old.iter_mut().all(lives));
-    let of_ipvs = || node.run(|| connections().unwrap());
-    assert_eq!(of_ipvs(), 4);
+        let mut world = World::new();
+        for pod in &world.network.pods {
+            let listener = pod.namespace.run(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, ECHO)).unwrap());
+            std::thread::spawn(move || echo(&listener));
+        }
+        let names: Vec<SliceName> = world.cluster.slice_names().cloned().collect();
+        let service = world.cluster.service_names().next().unwrap().clone();
+        let slices: Vec<_> = world
+            .cluster
+            .named_slices(&service)
+            .map(|(name, slice)| (name.to_owned(), slice.clone()))
+            .collect();
+        for (name, mut slice) in slices {
+            for port in slice.ports.iter_mut().filter(|port| port.protocol == Protocol::Tcp) {
+                port.port = NonZeroU16::new(ECHO).unwrap();
+            }
+            let name = names.iter().find(|known| *known.name == *name).unwrap();
+            world.cluster.set_slice(name, slice);
+        }
+        let mut ipvs = world.node().run(|| applier(Settings::default()));
+        world.sync(&mut ipvs, Instant::now());
 
-    // Others come and go all the time, and none of them may fail.
-    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let load = scope.spawn(|| {
-            client.run(|| {
-                let mut failed = Vec::new();
-                while !stop.load(Ordering::Relaxed) {
-                    match TcpStream::connect_timeout(&vip, PATIENCE) {
-                        Ok(mut stream) => {
-                            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                            if !lives(&mut stream) {
-                                failed.push("no answer".to_owned());
-                            }
-                            reset(stream);
-                        }
-                        Err(error) => failed.push(error.to_string()),
-                    }
-                    served.fetch_add(1, Ordering::Relaxed);
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                failed
-            })
-        });
-        let enough = testns::RaiseOnDrop(&stop);
-        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
-
-        let manifests = std::env::temp_dir().join(format!("sluicegate-moving-{}", std::process::id()));
+        static NODES: AtomicUsize = AtomicUsize::new(0);
+        let number = NODES.fetch_add(1, Ordering::Relaxed);
+        let manifests =
+            std::env::temp_dir().join(format!("sluicegate-moving-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&manifests).unwrap();
         let text = format!(
             "{{apiVersion: v1, kind: Service, metadata: {{namespace: ns, name: s1}}, spec: {{clusterIP: 172.30.0.1, ports: \
@@ -118,46 +100,147 @@ fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables(
          [10.244.1.10], nodeName: other}}]}}\n"
         );
         std::fs::write(manifests.join("all.yaml"), text).unwrap();
-        let daemon = node.run(|| {
+        Some(Self { world, manifests })
+    }
+
+    /// Runs in the namespace of the node.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.world.network.node.namespace.run(work)
+    }
+
+    /// Runs in the namespace of the client.
+    fn at_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        self.world.network.client.namespace.run(work)
+    }
+
+    /// Opens four connections to the service.
+    fn connect(&self) -> Vec<TcpStream> {
+        self.at_client(|| (0..4).map(|_| connect(self.world.vip)).collect())
+    }
+
+    /// Starts the daemon in nftables mode, and waits until it serves.
+    fn move_to_nftables(&self, flags: &[&str]) -> Running {
+        let daemon = self.run(|| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_sluicegate-proxier"));
-            command.args([
-                "run",
-                "--hostname-override",
-                "node",
-                "--ipvs-drain",
-                "10m",
-                "--nftables-sync-period",
-                "1s",
-            ]);
-            command.args(["--cluster-cidr", "10.244.0.0/16", "--manifests"]).arg(&manifests);
+            command.args(["run", "--hostname-override", "node", "--nftables-sync-period", "1s"]).args(flags);
+            command.args(["--cluster-cidr", "10.244.0.0/16", "--manifests"]).arg(&self.manifests);
             Running(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
         });
         eventually("nftables has the service", || {
-            node.run(|| testns::try_sh("nft list map ip kube-proxy service-ips"))
+            self.run(|| testns::try_sh("nft list map ip kube-proxy service-ips"))
                 .stdout
                 .windows(10)
                 .any(|w| w == b"172.30.0.1")
         });
+        daemon
+    }
+
+    fn connections_of_ipvs(&self) -> u64 {
+        self.run(|| connections().unwrap())
+    }
+
+    /// Whether the addresses of services are on the interface of ipvs mode.
+    fn is_bound(&self) -> bool {
+        self.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok())
+    }
+
+    /// Connections come and go all the time until `stop`. Returns what failed, and when it began.
+    fn load(&self, stop: &AtomicBool, served: &AtomicUsize) -> Vec<(Instant, String)> {
+        self.at_client(|| {
+            let mut failed = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                match TcpStream::connect_timeout(&self.world.vip, PATIENCE) {
+                    Ok(mut stream) => {
+                        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                        if !lives(&mut stream) {
+                            failed.push((begun, "no answer".to_owned()));
+                        }
+                        reset(stream);
+                    }
+                    Err(error) => failed.push((begun, error.to_string())),
+                }
+                served.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            failed
+        })
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.manifests);
+    }
+}
+
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables() {
+    let Some(node) = Node::in_ipvs_mode() else { return };
+    let mut old = node.connect();
+    assert!(old.iter_mut().all(lives));
+    assert_eq!(node.connections_of_ipvs(), 4);
+
+    // Others come and go all the time, and none of them may fail.
+    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| node.load(&stop, &served));
+        let enough = testns::RaiseOnDrop(&stop);
+        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
+        let daemon = node.move_to_nftables(&["--ipvs-drain", "10m"]);
         // New connections are not those of IPVS, old ones are, over several syncs.
-        let mut new: Vec<_> = client.run(|| (0..4).map(|_| connect(vip)).collect());
+        let mut new = node.connect();
         let before = served.load(Ordering::Relaxed);
         eventually("connections still come", || served.load(Ordering::Relaxed) > before + 50);
         assert!(new.iter_mut().chain(&mut old).all(lives));
         // It forgets those of before that were reset within ten seconds, and gets none of the new ones.
-        eventually("IPVS has the old connections alone", || of_ipvs() == 4);
-        let is_bound = || node.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok());
-        assert!(is_bound(), "its addresses stay as long as there are connections");
+        eventually("IPVS has the old connections alone", || node.connections_of_ipvs() == 4);
+        assert!(node.is_bound(), "its addresses stay as long as there are connections");
 
         old.into_iter().for_each(reset);
-        eventually("what ipvs mode left is removed", || !is_bound());
+        eventually("what ipvs mode left is removed", || !node.is_bound());
         // Sets go one after the other while they are listed.
         eventually("nothing of ipvs mode is left", || node.run(|| connections().is_ok_and(|left| left == 0)));
         assert!(new.iter_mut().all(lives), "connections of nftables go on");
         let before = served.load(Ordering::Relaxed);
         eventually("connections come afterwards", || served.load(Ordering::Relaxed) > before + 20);
         drop(enough);
-        assert_eq!(load.join().unwrap(), [""; 0], "of {} connections", served.load(Ordering::Relaxed));
+        let failed: Vec<_> = load.join().unwrap().into_iter().map(|(_, why)| why).collect();
+        assert_eq!(failed, [""; 0], "of {} connections", served.load(Ordering::Relaxed));
         drop(daemon);
-        let _ = std::fs::remove_dir_all(&manifests);
+    });
+}
+
+/// What `run` does by itself: the connections that IPVS had are lost, and nobody else's.
+#[test]
+#[ignore = "needs a kernel of its own: cargo xtask test guest"]
+fn connections_of_ipvs_end_without_a_drain_and_no_new_one_fails() {
+    let Some(node) = Node::in_ipvs_mode() else { return };
+    let mut old = node.connect();
+    assert!(old.iter_mut().all(lives));
+    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| node.load(&stop, &served));
+        let enough = testns::RaiseOnDrop(&stop);
+        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
+        let daemon = node.move_to_nftables(&[]);
+        let moved = Instant::now();
+        let mut new = node.connect();
+        eventually("what ipvs mode left is removed", || !node.is_bound());
+        eventually("nothing of ipvs mode is left", || node.run(|| connections().is_ok_and(|left| left == 0)));
+        for stream in &mut old {
+            stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            assert!(!lives(stream), "nothing translates it any more");
+        }
+        assert!(new.iter_mut().all(lives), "connections of nftables go on");
+        let before = served.load(Ordering::Relaxed);
+        eventually("connections come afterwards", || served.load(Ordering::Relaxed) > before + 20);
+        drop(enough);
+        // One that was begun before may have been of IPVS still.
+        let failed = load.join().unwrap();
+        let of_nftables: Vec<_> = failed.iter().filter(|(begun, _)| *begun >= moved).collect();
+        assert!(of_nftables.is_empty() && failed.len() <= 1, "{failed:?}");
+        drop(daemon);
     });
 }
