@@ -48,8 +48,9 @@ pub(crate) fn one(
         let path = session.root.join(REPORT);
         let report = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let measured = AREAS.iter().filter(|area| area.bench == file && area.guest.is_some() == in_guest);
-        let report = sheet::with_chapters(report, measured, &records)?;
-        fs::write(&path, report).map_err(|e| format!("{}: {e}", path.display()))?;
+        let report = sheet::with_chapters(report, measured.clone(), &records)?;
+        save(&path, &report)?;
+        save_pictures(&session.root, measured, &records)?;
     }
     Ok(())
 }
@@ -149,21 +150,29 @@ fn names(session: &Session) -> Vec<String> {
 }
 
 fn write(root: &Path, records: &Records, facts: &str) -> Result<(), String> {
-    let save = |name: &str, text: &str| {
-        let path = root.join(name);
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
-    };
+    save_pictures(root, AREAS.iter(), records)?;
+    for (file, text) in figures::pictures()? {
+        save(&root.join(PICTURES).join(file), &text)?;
+    }
+    save(&root.join(REPORT), &(sheet::text(records, facts) + &figures::chapter()?))
+}
+
+/// Draws the pictures of these areas of which enough was recorded.
+fn save_pictures<'a>(
+    root: &Path,
+    areas: impl Iterator<Item = &'a Area>,
+    records: &Records,
+) -> Result<(), String> {
     let pictures = root.join(PICTURES);
     fs::create_dir_all(&pictures).map_err(|e| format!("{}: {e}", pictures.display()))?;
-    for area in AREAS {
-        if let Some((file, text)) = area.picture(records) {
-            save(&format!("{PICTURES}/{file}"), &text)?;
-        }
+    for (file, text) in areas.filter_map(|area| area.picture(records)) {
+        save(&pictures.join(file), &text)?;
     }
-    for (file, text) in figures::pictures()? {
-        save(&format!("{PICTURES}/{file}"), &text)?;
-    }
-    save(REPORT, &(sheet::text(records, facts) + &figures::chapter()?))
+    Ok(())
+}
+
+fn save(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 fn empty(directory: &Path) -> Result<(), String> {

@@ -574,21 +574,29 @@ pub(super) fn text(records: &Records, facts: &str) -> String {
     format!("{HEAD}\n{facts}") + &AREAS.iter().filter_map(|area| chapter(area, records)).collect::<String>()
 }
 
-/// Returns the text of BENCHMARKS.md with the chapters of these areas written anew.
+/// Returns the text of BENCHMARKS.md with the chapters of these areas written anew, or for the first time in the place
+/// that they have in a whole report.
 pub(super) fn with_chapters<'a>(
     mut report: String,
     areas: impl Iterator<Item = &'a Area>,
     records: &Records,
 ) -> Result<String, String> {
+    let heading = |area: &Area| format!("\n## {}\n", area.title);
     for area in areas {
-        let title = format!("\n## {}\n", area.title);
         let chapter =
             chapter(area, records).ok_or_else(|| format!("{}: nothing was recorded", area.title))?;
-        let start =
-            report.find(&title).ok_or_else(|| format!("BENCHMARKS.md has no chapter {}", area.title))?;
-        let behind = start + title.len();
-        let end = report[behind..].find("\n## ").map_or(report.len(), |length| behind + length);
-        report.replace_range(start..end, &chapter);
+        let place = match report.find(&heading(area)) {
+            Some(start) => {
+                let behind = start + heading(area).len();
+                start..report[behind..].find("\n## ").map_or(report.len(), |length| behind + length)
+            }
+            None => {
+                let behind = AREAS.iter().skip_while(|other| other.title != area.title).skip(1);
+                let next = behind.map(heading).find_map(|heading| report.find(&heading));
+                next.map_or(report.len()..report.len(), |next| next..next)
+            }
+        };
+        report.replace_range(place, &chapter);
     }
     Ok(report)
 }
@@ -838,7 +846,10 @@ mod tests {
         assert_eq!(head, "# Benchmarks\n\n## One\n\n1\n");
         assert!(rest.contains("| nft: list | 10 | 2.00 ms | 5.00 ms | 2.5 |"), "{rest}");
         assert!(!rest.contains("stale") && rest.ends_with("\n\n## Two\n\n2\n"), "{rest}");
-        assert!(with_chapters("# Benchmarks\n".to_owned(), area(), &records).is_err());
+        let first = with_chapters("# Benchmarks\n\n## iptables\n\n1\n".to_owned(), area(), &records).unwrap();
+        assert!(
+            first.starts_with("# Benchmarks\n\n## The tools\n") && first.ends_with("\n\n## iptables\n\n1\n")
+        );
     }
 
     #[test]
