@@ -26,7 +26,7 @@ pub(super) struct InUse<'a> {
     pub(super) kubeconfig: Option<&'a str>,
     pub(super) conntrack: Conntrack,
     pub(super) log_format: &'static str,
-    pub(super) verbosity: u8,
+    pub(super) verbosity: u32,
     pub(super) oom_score_adj: i32,
 }
 

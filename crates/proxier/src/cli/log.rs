@@ -36,7 +36,7 @@ impl LogFormat {
 }
 
 /// Starts to log.
-pub(crate) fn start(verbosity: u8, format: LogFormat) {
+pub(crate) fn start(verbosity: u32, format: LogFormat) {
     let level = match verbosity {
         0 | 1 => Level::INFO,
         2..=4 => Level::DEBUG,

@@ -115,11 +115,7 @@ impl Reader {
             "conntrack.udpTimeout" => set(&mut config.conntrack.udp, any_duration(value)),
             "conntrack.udpStreamTimeout" => set(&mut config.conntrack.udp_stream, any_duration(value)),
             "logging.format" => set(&mut config.log_format, text(value)),
-            // A number of 32 bits there; here nothing is said from 255 on that is not said before.
-            "logging.verbosity" => {
-                let level = number::<u32>(value, 0, i32::MAX);
-                set(&mut config.verbosity, level.map(|n| n.map(|n| u8::try_from(n).unwrap_or(u8::MAX))))
-            }
+            "logging.verbosity" => set(&mut config.verbosity, number(value, 0, i32::MAX)),
             _ => Err(Problem::Unknown),
         }
     }

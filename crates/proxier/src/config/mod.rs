@@ -83,7 +83,7 @@ pub struct Config {
     /// `ipvs.udpTimeout`.
     pub ipvs_udp_timeout: Option<Duration>,
     /// `logging.verbosity`.
-    pub verbosity: Option<u8>,
+    pub verbosity: Option<u32>,
     /// `logging.format`.
     pub log_format: Option<String>,
     /// `oomScoreAdj`.
