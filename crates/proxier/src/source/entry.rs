@@ -104,6 +104,16 @@ impl Entry {
         Self::Slice { name: SliceName { namespace: namespace.into(), name: name.into() }, slice: None }
     }
 
+    /// Returns whether a cluster keeps nothing of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Service { service, not_served, .. } => service.is_none() && not_served.is_empty(),
+            Self::Slice { slice, .. } => slice.is_none(),
+            Self::ServiceCidr { cidrs, .. } => cidrs.is_empty(),
+            Self::Node(_) => false,
+        }
+    }
+
     /// Puts it into the cluster, in place of what that has of this name. A node becomes the one from which the
     /// cluster is seen.
     pub(crate) fn put(self, cluster: &mut Cluster) {
@@ -121,11 +131,20 @@ impl Entry {
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.invalid.fmt(f)?;
-        match &self.service {
-            Some(service) => write!(f, " (service {service} is left out)"),
-            None => f.write_str(" (left out)"),
-        }
+        write_left_out(f, &self.invalid, self.service.as_ref())
+    }
+}
+
+/// Writes what is wrong, and what is left out because of it: an item, or a service as a whole.
+pub(crate) fn write_left_out(
+    f: &mut fmt::Formatter<'_>,
+    invalid: &Invalid,
+    service: Option<&ServiceName>,
+) -> fmt::Result {
+    write!(f, "{invalid}")?;
+    match service {
+        Some(service) => write!(f, " (service {service} is left out)"),
+        None => f.write_str(" (left out)"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use sluicegate_services::{Cluster, Invalid, Node, Service, ServiceName, Slice, SliceName};
 
-use super::entry::{Entry, LeftOut, Validated};
+use super::entry::{Entry, LeftOut, Validated, write_left_out};
 use super::{Manifest, Origin};
 
 /// The valid objects of manifests, and the problems of all.
@@ -36,8 +36,8 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { origin, invalid, left_out } = self;
-        write!(f, "{origin}: {}", LeftOut { invalid: invalid.clone(), service: left_out.clone() })
+        write!(f, "{}: ", self.origin)?;
+        write_left_out(f, &self.invalid, self.left_out.as_ref())
     }
 }
 
@@ -62,7 +62,10 @@ impl Manifests {
             Some(entry) => {
                 let passed_over = ignored.and_then(|why| Some(format!("{}: {why}", named(&entry)?)));
                 self.passed_over.extend(passed_over);
-                self.entries.push(entry);
+                // What keeps nothing takes nobody's place: there may be a valid manifest of its name.
+                if !entry.is_empty() {
+                    self.entries.push(entry);
+                }
             }
             None => {}
         }

@@ -96,6 +96,19 @@ fn of_two_manifests_of_one_name_the_first_is_used() {
 }
 
 #[test]
+fn what_is_invalid_or_not_proxied_takes_no_place_of_a_valid_manifest_of_its_name() {
+    let domain_names = slice("s", "a", "{addresses: [a.example]}").replace("IPv4", "FQDN");
+    let wrong = [service("a", "10.0.0", 80), domain_names].concat();
+    let right = [service("a", "10.0.0.1", 80), slice("s", "a", "{addresses: [10.244.0.1]}")].concat();
+    for text in [[&*right, &*wrong].concat(), [&*wrong, &*right].concat()] {
+        let (cluster, problems) = found(&text).into_cluster(Node::default());
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let ports = cluster.ports(&name("a"), Family::Ipv4);
+        assert_eq!(ports[0].endpoints[0].address.to_string(), "10.244.0.1:8080");
+    }
+}
+
+#[test]
 fn nodes_and_service_cidrs_are_read() {
     let text = "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: {topology.kubernetes.io/zone: z}}\n\
         spec: {podCIDR: 10.244.0.0/24, podCIDRs: [10.244.0.0/24, 'fd00::/64']}\n\
