@@ -21,6 +21,7 @@ mod ipset;
 mod iptables;
 mod ipvsadm;
 mod man;
+mod near;
 mod nft;
 mod output;
 

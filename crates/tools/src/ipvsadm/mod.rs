@@ -15,7 +15,7 @@ use std::fmt::{self, Write as _};
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use crate::complete::ipvsadm::OPTIONS;
+use crate::near::nearest;
 use crate::output::tell;
 use sluicegate_ipvs::text::{self, Invocation, ListOptions, Reason};
 use sluicegate_ipvs::{
@@ -90,8 +90,8 @@ fn failure(error: &Error, refused: u8, args: &[String]) -> Failure {
 fn meant(error: &Error) -> Option<String> {
     match error {
         Error::Parse(error) => match error.reason {
-            Reason::UnknownOption => words::nearest(&error.word, OPTIONS),
-            Reason::DaemonRole => words::nearest(&error.word, ["master", "backup"]),
+            Reason::UnknownOption => words::nearest_option(&error.word),
+            Reason::DaemonRole => nearest(&error.word, ["master", "backup"]),
             _ => None,
         },
         Error::Refused(refusal) => match (refusal.errno, refusal.command()) {
@@ -100,7 +100,7 @@ fn meant(error: &Error) -> Option<String> {
                 Some(Command::AddService { config, .. } | Command::EditService { config, .. }),
             ) => {
                 let known = Scheduler::KNOWN.iter().map(ToString::to_string);
-                words::nearest(&config.scheduler.to_string(), known)
+                nearest(&config.scheduler.to_string(), known)
             }
             _ => None,
         },

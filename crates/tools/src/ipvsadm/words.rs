@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use sluicegate_ipvs::Invalid;
 use sluicegate_ipvs::text::{ParseError, Place, Reason};
 
+use crate::complete::ipvsadm::OPTIONS;
+use crate::near::nearest;
+
 /// Returns what ipvsadm 1.31 says of a mistake in these arguments, where it has words that name it.
 pub(super) fn said(error: &ParseError, args: &[String]) -> Option<Cow<'static, str>> {
     let word = &error.word;
@@ -50,12 +53,10 @@ pub(super) fn said(error: &ParseError, args: &[String]) -> Option<Cow<'static, s
     Some(text.into())
 }
 
-/// Returns the word that differs by the fewest letters, if those are no more than a third.
-pub(super) fn nearest<W: AsRef<str>>(word: &str, words: impl IntoIterator<Item = W>) -> Option<String> {
-    let most = word.trim_start_matches('-').chars().count().div_ceil(3);
-    let distances =
-        words.into_iter().map(|of| (strsim::osa_distance(word, of.as_ref()), of.as_ref().to_owned()));
-    distances.filter(|(distance, _)| (1..=most).contains(distance)).min().map(|(_, of)| of)
+/// Returns the option that was meant.
+pub(super) fn nearest_option(word: &str) -> Option<String> {
+    let name = |option: &str| option.trim_start_matches('-').to_owned();
+    nearest(&name(word), OPTIONS.map(name)).map(|name| format!("--{name}"))
 }
 
 /// Returns the long name of a command.
@@ -92,13 +93,11 @@ fn name(option: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::complete::ipvsadm::OPTIONS;
 
     #[test]
     fn what_was_meant_differs_by_few_letters() {
-        let option = |word| nearest(word, OPTIONS);
-        assert_eq!(option("--add-servce").as_deref(), Some("--add-service"));
-        assert_eq!(option("--nosuch"), None);
+        assert_eq!(nearest_option("--add-servce").as_deref(), Some("--add-service"));
+        assert_eq!(nearest_option("--nosuch"), None);
         assert_eq!(nearest("rr", ["rr", "wrr"]).as_deref(), Some("wrr"), "not the word itself");
     }
 }

@@ -6,6 +6,7 @@ use sluicegate_nftables::{Error, Family, Name, SetFlags, TableId, read};
 
 use super::names::open;
 use super::report::FAMILIES;
+use crate::near::nearest;
 
 /// Returns `; did you mean ...?`, or nothing, for an object in nft's words: its kind, its family, its table,
 /// and its name if it is not the table. Where the kernel cannot be asked, nothing is meant.
@@ -24,7 +25,7 @@ fn found(object: &str) -> Option<String> {
     let Some(id) = here.clone().find(|of| of.name.to_string() == table) else {
         // The name in another family is nearer than another name.
         let others = tables.iter().find(|of| of.name.to_string() == table);
-        let near = || nearest(table, here.map(|of| &of.name));
+        let near = || nearest(table, here.map(|of| of.name.to_string()));
         let meant = others.map(|of| (of.family, of.name.to_string()));
         let (family, name) = meant.or_else(|| Some((words[family].parse().ok()?, near()?)))?;
         return Some(format!("table ‘{name}’ in family {family}"));
@@ -35,7 +36,7 @@ fn found(object: &str) -> Option<String> {
         if names.iter().any(|(_, of)| of.to_string() == **name) {
             return None;
         }
-        let meant = nearest(name, names.iter().map(|(_, name)| name))?;
+        let meant = nearest(name, names.iter().map(|(_, name)| name.to_string()))?;
         let (kind, _) = names.iter().find(|(_, name)| name.to_string() == meant)?;
         Some(format!("{kind} ‘{meant}’ in table {} ‘{}’", id.family, id.name))
     };
@@ -62,34 +63,4 @@ fn names(socket: &mut Socket, kind: &str, table: &TableId) -> Result<Vec<(Kind, 
         }
         _ => read::objects(socket, table)?.into_iter().map(|of| ("obj", of.name)).collect(),
     })
-}
-
-/// Returns the name that differs by the fewest letters, if those are no more than a third of the longer one.
-fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n Name>) -> Option<String> {
-    let with_distance = |of: &Name| {
-        let of = of.to_string();
-        let most = of.chars().count().max(name.chars().count()).div_ceil(3);
-        let distance = strsim::osa_distance(name, &of);
-        // One letter for another is no slip.
-        let is_near = distance > 0 && distance <= most && of.chars().count().min(name.chars().count()) > 1;
-        is_near.then_some((distance, of))
-    };
-    names.into_iter().filter_map(with_distance).min().map(|(_, name)| name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_is_near_and_another_word_is_not() {
-        let names: Vec<Name> =
-            ["input", "output", "forward"].into_iter().map(|name| name.parse().unwrap()).collect();
-        let nearest = |name: &str| nearest(name, &names);
-        assert_eq!(nearest("inptu").as_deref(), Some("input"));
-        assert_eq!(nearest("forwxrd").as_deref(), Some("forward"));
-        assert_eq!(nearest("i"), None);
-        assert_eq!(nearest("input"), None);
-        assert_eq!(nearest("postrouting"), None);
-    }
 }
