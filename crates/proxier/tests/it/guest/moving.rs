@@ -139,33 +139,57 @@ impl Node {
         self.run(|| connections().unwrap())
     }
 
+    fn wait_until_ipvs_is_gone(&self) {
+        eventually("what ipvs mode left is removed", || !self.is_bound());
+        // Sets go one after the other while they are listed.
+        eventually("nothing of ipvs mode is left", || self.run(|| connections().is_ok_and(|left| left == 0)));
+    }
+
     /// Whether the addresses of services are on the interface of ipvs mode.
     fn is_bound(&self) -> bool {
         self.run(|| Wire::open().unwrap().up("kube-ipvs0").is_ok())
     }
 
-    /// Connections come and go all the time until `stop`. Returns what failed, and when it began.
-    fn load(&self, stop: &AtomicBool, served: &AtomicUsize) -> Vec<(Instant, String)> {
-        self.at_client(|| {
-            let mut failed = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                match TcpStream::connect_timeout(&self.world.vip, PATIENCE) {
-                    Ok(mut stream) => {
-                        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                        if !lives(&mut stream) {
-                            failed.push((begun, "no answer".to_owned()));
-                        }
-                        reset(stream);
-                    }
-                    Err(error) => failed.push((begun, error.to_string())),
-                }
-                served.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            failed
+    /// Does `work` while connections come and go all the time, which it is given the number of. Returns those that
+    /// failed, each with when it began and why.
+    fn under_load(&self, work: impl FnOnce(&AtomicUsize)) -> Vec<(Instant, String)> {
+        let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let load = scope.spawn(|| self.at_client(|| self.come_and_go(&stop, &served)));
+            let enough = testns::RaiseOnDrop(&stop);
+            more(&served, 20);
+            work(&served);
+            more(&served, 20);
+            drop(enough);
+            load.join().unwrap()
         })
     }
+
+    fn come_and_go(&self, stop: &AtomicBool, served: &AtomicUsize) -> Vec<(Instant, String)> {
+        let mut failed = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            match TcpStream::connect_timeout(&self.world.vip, PATIENCE) {
+                Ok(mut stream) => {
+                    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                    if !lives(&mut stream) {
+                        failed.push((begun, "no answer".to_owned()));
+                    }
+                    reset(stream);
+                }
+                Err(error) => failed.push((begun, error.to_string())),
+            }
+            served.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        failed
+    }
+}
+
+/// Waits until more than so many connections have come and gone.
+fn more(served: &AtomicUsize, number: usize) {
+    let before = served.load(Ordering::Relaxed);
+    eventually("connections come and go", || served.load(Ordering::Relaxed) > before + number);
 }
 
 impl Drop for Node {
@@ -181,35 +205,23 @@ fn connections_of_ipvs_live_on_while_they_are_drained_and_new_ones_are_nftables(
     let mut old = node.connect();
     assert!(old.iter_mut().all(lives));
     assert_eq!(node.connections_of_ipvs(), 4);
-
-    // Others come and go all the time, and none of them may fail.
-    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let load = scope.spawn(|| node.load(&stop, &served));
-        let enough = testns::RaiseOnDrop(&stop);
-        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
-        let daemon = node.move_to_nftables(&["--ipvs-drain", "10m"]);
+    let failed = node.under_load(|served| {
+        let _daemon = node.move_to_nftables(&["--ipvs-drain", "10m"]);
         // New connections are not those of IPVS, old ones are, over several syncs.
         let mut new = node.connect();
-        let before = served.load(Ordering::Relaxed);
-        eventually("connections still come", || served.load(Ordering::Relaxed) > before + 50);
+        more(served, 50);
         assert!(new.iter_mut().chain(&mut old).all(lives));
         // It forgets those of before that were reset within ten seconds, and gets none of the new ones.
         eventually("IPVS has the old connections alone", || node.connections_of_ipvs() == 4);
         assert!(node.is_bound(), "its addresses stay as long as there are connections");
 
         old.into_iter().for_each(reset);
-        eventually("what ipvs mode left is removed", || !node.is_bound());
-        // Sets go one after the other while they are listed.
-        eventually("nothing of ipvs mode is left", || node.run(|| connections().is_ok_and(|left| left == 0)));
+        node.wait_until_ipvs_is_gone();
         assert!(new.iter_mut().all(lives), "connections of nftables go on");
-        let before = served.load(Ordering::Relaxed);
-        eventually("connections come afterwards", || served.load(Ordering::Relaxed) > before + 20);
-        drop(enough);
-        let failed: Vec<_> = load.join().unwrap().into_iter().map(|(_, why)| why).collect();
-        assert_eq!(failed, [""; 0], "of {} connections", served.load(Ordering::Relaxed));
-        drop(daemon);
+        more(served, 20);
     });
+    let failed: Vec<_> = failed.into_iter().map(|(_, why)| why).collect();
+    assert_eq!(failed, [""; 0]);
 }
 
 /// What `run` does by itself: the connections that IPVS had are lost, and nobody else's.
@@ -219,28 +231,20 @@ fn connections_of_ipvs_end_without_a_drain_and_no_new_one_fails() {
     let Some(node) = Node::in_ipvs_mode() else { return };
     let mut old = node.connect();
     assert!(old.iter_mut().all(lives));
-    let (stop, served) = (AtomicBool::new(false), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        let load = scope.spawn(|| node.load(&stop, &served));
-        let enough = testns::RaiseOnDrop(&stop);
-        eventually("connections come", || served.load(Ordering::Relaxed) > 20);
-        let daemon = node.move_to_nftables(&[]);
-        let moved = Instant::now();
+    let mut moved = None;
+    let failed = node.under_load(|served| {
+        let _daemon = node.move_to_nftables(&[]);
+        moved = Some(Instant::now());
         let mut new = node.connect();
-        eventually("what ipvs mode left is removed", || !node.is_bound());
-        eventually("nothing of ipvs mode is left", || node.run(|| connections().is_ok_and(|left| left == 0)));
+        node.wait_until_ipvs_is_gone();
         for stream in &mut old {
             stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
             assert!(!lives(stream), "nothing translates it any more");
         }
         assert!(new.iter_mut().all(lives), "connections of nftables go on");
-        let before = served.load(Ordering::Relaxed);
-        eventually("connections come afterwards", || served.load(Ordering::Relaxed) > before + 20);
-        drop(enough);
-        // One that was begun before may have been of IPVS still.
-        let failed = load.join().unwrap();
-        let of_nftables: Vec<_> = failed.iter().filter(|(begun, _)| *begun >= moved).collect();
-        assert!(of_nftables.is_empty() && failed.len() <= 1, "{failed:?}");
-        drop(daemon);
+        more(served, 20);
     });
+    // One that was begun before may have been of IPVS still.
+    let of_nftables = failed.iter().filter(|(begun, _)| Some(*begun) >= moved).count();
+    assert!(of_nftables == 0 && failed.len() <= 1, "{failed:?}");
 }
