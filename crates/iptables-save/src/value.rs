@@ -117,8 +117,8 @@ pub(crate) enum Value {
 pub(crate) type Read = Result<String, Cow<'static, str>>;
 
 impl Value {
-    /// Returns whether iptables-save prints it as a string, in quotes unless it is plain, or as it is: the row of the option
-    /// says which.
+    /// Returns whether iptables-save prints it as a string, in quotes unless it is plain, or as it is: the row of
+    /// the option says which.
     pub(crate) fn is_text(self) -> bool {
         matches!(
             self,

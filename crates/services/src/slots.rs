@@ -200,11 +200,16 @@ mod tests {
         assert!(!cluster.has_changes());
     }
 
+    /// The slots of a service, and its age.
+    fn asked() -> impl Strategy<Value = (u32, Option<u64>)> {
+        (prop::sample::select(vec![11, 4_093, 65_521]), prop::option::of(0_u64..9))
+    }
+
     proptest! {
         /// Whatever came and went before, what services have depends on those that are there alone.
         #[test]
         fn the_order_of_events_does_not_matter(
-            steps in prop::collection::vec((0_usize..40, prop::option::of((prop::sample::select(vec![11_u32, 4_093, 65_521]), prop::option::of(0_u64..9)))), 1..120)
+            steps in prop::collection::vec((0_usize..40, prop::option::of(asked())), 1..120)
         ) {
             let (mut cluster, mut there) = (Cluster::default(), BTreeMap::new());
             for (number, asked) in steps {

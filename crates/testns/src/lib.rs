@@ -281,8 +281,9 @@ pub fn feed(command: &[&str], input: &str) -> Output {
 
 /// Returns rules of iptables with names for the timers of `IDLETIMER` that no other caller gets.
 ///
-/// These names are the machine's and not a namespace's, and the kernel takes a timer off its list before it removes its file
-/// in sysfs (`xt_idletimer.c` of Linux 6.18): while a namespace goes, a rule with the same name is refused (EEXIST) in any other.
+/// These names are the machine's and not a namespace's, and the kernel takes a timer off its list before it
+/// removes its file in sysfs (`xt_idletimer.c` of Linux 6.18): while a namespace goes, a rule with the same name
+/// is refused (EEXIST) in any other.
 #[must_use]
 pub fn own_timers(rules: &str) -> String {
     static CALLS: AtomicU32 = AtomicU32::new(0);

@@ -49,7 +49,13 @@ pub(crate) struct Run {
     #[command(flatten)]
     serve: ServeArgs,
     /// The verbosity of the log: 0 changes and problems, 2 periodic checks as well, 5 everything.
-    #[arg(long = "v", short = 'v', value_name = "LEVEL", default_value_t = 0, value_parser = number(0..=i32::MAX.unsigned_abs()))]
+    #[arg(
+        long = "v",
+        short = 'v',
+        value_name = "LEVEL",
+        default_value_t = 0,
+        value_parser = number(0..=i32::MAX.unsigned_abs())
+    )]
     verbosity: u32,
     /// The form of the log.
     #[arg(long, value_enum, default_value = "text")]

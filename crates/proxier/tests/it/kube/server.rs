@@ -442,7 +442,9 @@ impl Connection<'_> {
         let page = all.get(given..end).unwrap_or_default();
         let (api_version, kind) = kind(resource);
         let metadata = json!({"resourceVersion": version, "continue": more});
-        let body = json!({"apiVersion": api_version, "kind": format!("{kind}List"), "metadata": metadata, "items": page}).to_string();
+        let list = format!("{kind}List");
+        let body = json!({"apiVersion": api_version, "kind": list, "metadata": metadata, "items": page});
+        let body = body.to_string();
         drop(state);
         if gone {
             return self.status(410, None);
